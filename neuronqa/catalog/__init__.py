@@ -1,0 +1,1 @@
+"""Snapshots of facts: from the Hub, from files, from the offline generator; selectors; verification."""

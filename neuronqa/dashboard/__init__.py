@@ -1,0 +1,1 @@
+"""Server-rendered pages over the same queries as the report."""

@@ -1,0 +1,1 @@
+"""The database: tables, engine, writer, queries. The only package that imports sqlalchemy."""

@@ -1,0 +1,220 @@
+"""What the reference child and the device child saw: facts without judgement.
+
+A child leaves two files in its private folder: `observation.json` (this module's values as strict JSON) and
+`tensors.safetensors`. The judge reads both and nothing else. Tensors of a dtype NumPy lacks are widened exactly to
+float32 and their own dtype is kept in `dtypes`.
+
+Tensor names: `output/PATH`, `loss`, `grad/PARAMETER`, `param/PARAMETER` and `buffer/BUFFER` after the first optimizer
+step, `token/STEP` for generation. A reference holds each of them twice, below `same/` (the CPU in the case's dtype) and
+`oracle/` (float64), and once more below `noise/` as the spread of rounding-level perturbations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final
+
+OBSERVATION_FILE: Final = "observation.json"
+TENSOR_FILE: Final = "tensors.safetensors"
+OBSERVATION_SCHEMA: Final = 1
+
+
+class Progress(StrEnum):
+    """The marks a child sets as it goes, so that a death can be placed."""
+
+    STARTED = "started"
+    BUILD = "build"
+    INPUTS = "inputs"
+    REFERENCE = "reference"
+    LOAD = "load"
+    COMPILE = "compile"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+    TRAINING = "training"
+    REPORT = "report"
+    DONE = "done"
+
+
+class Placement(StrEnum):
+    """Where an operator really ran."""
+
+    NATIVE = "native"
+    CPU = "cpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpUse:
+    """One operator as it was used, summed over a run."""
+
+    op: str
+    """`aten::add.Tensor`"""
+    dtype: str
+    placement: Placement
+    mechanism: int = 0
+    """0 native; 1 no kernel; 2 arguments refused; 3 recovered after an error; 4 hidden in a kernel; 5 whole graph."""
+    reported: bool = True
+    """Would the device's own API have listed it?"""
+    count: int = 1
+    nbytes: int = 0
+    """Moved between device and host, both ways."""
+    ns: int = 0
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """Of the inputs, first occurrence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphBreak:
+    """Where and why dynamo gave up on one graph."""
+
+    registry_id: str
+    """`GB0123` of torch/_dynamo/graph_break_registry.json, or empty."""
+    reason: str
+    frame: str
+    """`file.py:123 function`"""
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphUse:
+    """What compilation did."""
+
+    graphs: int
+    ops: tuple[int, ...]
+    """Operators per graph."""
+    breaks: tuple[GraphBreak, ...] = ()
+    recompiles: tuple[str, ...] = ()
+    """The guard that failed, one per recompilation."""
+    backend_calls: int = 0
+    """How often the backend was asked to compile."""
+    executions: int = 0
+    """How often compiled code ran: proof that it did."""
+    compile_s: float = 0.0
+    modelled_compile_s: float = 0.0
+    cache_hits: int = 0
+    cache_misses: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateUse:
+    """What the move to the device and one step did to the module's own structure. Names of parameters and buffers."""
+
+    untied: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    left_behind: tuple[str, ...] = ()
+    wrong_dtype: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One value a training step."""
+
+    loss: tuple[float, ...] = ()
+    gradient_norm: tuple[float, ...] = ()
+    update_norm: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envelope:
+    """Per step, how far rounding-level perturbations moved the CPU's own curve (absolute)."""
+
+    loss: tuple[float, ...] = ()
+    gradient_norm: tuple[float, ...] = ()
+    update_norm: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """An exception that ended the run."""
+
+    progress: Progress
+    error: str
+    """Class name."""
+    message: str
+    traceback: str = ""
+    code: str = ""
+    """`NCC_...` or `NRT ...` where the device gave one."""
+    op: str = ""
+    """The operator that was running, if the device knows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """The JSON half of what a child saw."""
+
+    role: str
+    """`reference` or `device`."""
+    reached: Progress
+    failure: Failure | None = None
+    parameters: int = 0
+    partial: tuple[str, ...] = ()
+    """What was left out to make the model run: `image`, `labels`, `train-mode`, ... Never a full pass."""
+    repairs: tuple[str, ...] = ()
+    curve: Curve = field(default_factory=Curve)
+    envelope: Envelope = field(default_factory=Envelope)
+    ops: tuple[OpUse, ...] = ()
+    ops_complete: bool = False
+    """Was every operator seen? An incomplete set always re-runs."""
+    graph: GraphUse | None = None
+    state: StateUse | None = None
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    not_observable: tuple[str, ...] = ()
+    """Names of checks whose facts this device cannot give."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    memory_peak: int = 0
+    """Device memory, bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exit:
+    """How a child ended, as its supervisor saw it."""
+
+    done: bool
+    """Did it send its last frame? Without it an exit code of 0 is still a death."""
+    progress: Progress
+    signal: str = ""
+    """`SIGSEGV`"""
+    code: int | None = None
+    timed_out: bool = False
+    memory_exceeded: bool = False
+    last_op: str = ""
+    stack: str = ""
+    stderr_tail: str = ""
+    peak_rss: int = 0
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+
+def from_json(cls: type[Any], value: Mapping[str, Any]) -> Any:
+    """Rebuild one of this module's values from strict JSON; unknown keys are refused (TypeError)."""
+    return cls(**{key: _restore(cls, key, item) for key, item in value.items()})
+
+
+_NESTED: Final[Mapping[str, type[Any]]] = {
+    "failure": Failure,
+    "curve": Curve,
+    "envelope": Envelope,
+    "graph": GraphUse,
+    "state": StateUse,
+}
+_NESTED_LISTS: Final[Mapping[str, type[Any]]] = {"ops": OpUse, "breaks": GraphBreak}
+_ENUMS: Final[Mapping[str, type[StrEnum]]] = {"reached": Progress, "progress": Progress, "placement": Placement}
+
+
+def _restore(cls: type[Any], key: str, value: Any) -> Any:
+    if key not in {f.name for f in fields(cls)}:
+        raise TypeError(f"{cls.__name__} has no field {key!r}")
+    if key in _ENUMS:
+        return _ENUMS[key](value)
+    if key in _NESTED and isinstance(value, Mapping):
+        return from_json(_NESTED[key], value)
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        return tuple(from_json(_NESTED_LISTS[key], item) for item in value)
+    return _tuples(value)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

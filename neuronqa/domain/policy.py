@@ -1,0 +1,83 @@
+"""Which cases an entry must pass on which rung, at what tolerance: a value with a hash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from neuronqa.domain.case import Mode, Phase, Variant
+from neuronqa.domain.identity import content_hash
+from neuronqa.domain.outcome import LADDER, Check, Rung
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """Numbers the checks judge by. Ratios are to the CPU's own rounding error, so they need no list of models."""
+
+    parity_ratio: float = 8.0
+    """Device error over same-dtype CPU error, both against the float64 oracle, per tensor (root mean square)."""
+    parity_peak_ratio: float = 32.0
+    """The same for a tensor's largest element."""
+    train_steps: int = 8
+    train_envelope: float = 8.0
+    """Width of the loss envelope, in rounding-level perturbations of the CPU run."""
+    graph_breaks: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one case may use."""
+
+    deadline_s: float = 60.0
+    memory_mb: int = 4096
+    probes: int = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Required variants per rung. A rung that is not listed is not asked for, and a report says so."""
+
+    name: str
+    required: Mapping[Rung, tuple[Variant, ...]]
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def sha256(self) -> str:
+        """Names what is asked, not what the file is called."""
+        return content_hash(
+            {
+                "required": {rung: [str(v) for v in variants] for rung, variants in self.required.items()},
+                "thresholds": asdict(self.thresholds),
+                "limits": asdict(self.limits),
+            }
+        )
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """The rungs this policy asks for, lowest first; `registered` and `eligible` always."""
+        asked = {Rung.REGISTERED, Rung.ELIGIBLE, *self.required}
+        return tuple(rung for rung in LADDER if rung in asked)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Every variant any rung requires, in a fixed order."""
+        return tuple(sorted({v for variants in self.required.values() for v in variants}))
+
+    def asks(self, rung: Rung) -> tuple[tuple[Variant, Check], ...]:
+        """The (variant, check) pairs that must pass for `rung`."""
+        return tuple((v, check) for v in self.required.get(rung, ()) for check in checks_of(rung, v))
+
+
+def checks_of(rung: Rung, variant: Variant) -> tuple[Check, ...]:
+    """The checks that decide `rung` for a case run as `variant`."""
+    return tuple(check for check in Check if check.rung is rung and applies(check, variant))
+
+
+def applies(check: Check, variant: Variant) -> bool:
+    """Does `check` have a question to ask of a case run as `variant`?"""
+    if check in (Check.COMPILE, Check.GRAPH):
+        return variant.mode is Mode.COMPILE
+    if check is Check.TRAIN:
+        return variant.phase is Phase.TRAIN
+    return check is not Check.FIT

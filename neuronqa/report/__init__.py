@@ -1,0 +1,1 @@
+"""Rows -> one Report value; renderers only render."""

@@ -1,0 +1,1 @@
+"""Catalog -> plan -> cases -> results: status, policy, budget, schedule, audit, controls, resume."""

@@ -1,0 +1,1 @@
+"""Root causes: versioned keys, clusters, and what fixing them would unlock."""

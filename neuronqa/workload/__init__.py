@@ -1,0 +1,4 @@
+"""A spec becomes something that runs: shrink, build, inputs, loss, keys.
+
+Imports torch and transformers, so only child processes of the driver load it.
+"""

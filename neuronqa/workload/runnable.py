@@ -1,0 +1,38 @@
+"""What a built workload offers to the roles that run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from neuronqa.domain.outcome import Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runnable:
+    """A module on the CPU in float32 and train mode with dropout 0, complete inputs, and a loss.
+
+    `inputs` are the keyword arguments of `module.forward` (nested dicts, lists and tensors on the CPU). `loss` maps the
+    outputs to a scalar that requires grad; where a model has none of its own it is a fixed random projection.
+    """
+
+    module: nn.Module
+    inputs: dict[str, Any]
+    loss: Callable[[Any], Tensor]
+    partial: tuple[str, ...] = ()
+    """What had to be left out (`image`, `labels`, `train-mode`, ...): a partial run is reported as one."""
+    repairs: tuple[str, ...] = ()
+    """What was learnt from the model's own errors, in order."""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class BuildFailure(Exception):
+    """The workload could not be made. `kind` is one of the `build:` or `inputs:` kinds; data, not a fault of ours."""
+
+    def __init__(self, kind: Kind, detail: str, message: str = "") -> None:
+        super().__init__(message or detail)
+        self.kind = kind
+        self.detail = detail
