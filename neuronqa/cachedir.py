@@ -31,4 +31,6 @@ def cache_dir() -> Path:
 
 
 def _unwritable(path: Path, why: str) -> EnvironmentFault:
-    return EnvironmentFault(f"the cache folder cannot be used: {why}", where=str(path), hint="set NEURONQA_CACHE to a folder you can write")
+    return EnvironmentFault(
+        f"the cache folder cannot be used: {why}", where=str(path), hint="set NEURONQA_CACHE to a folder you can write"
+    )

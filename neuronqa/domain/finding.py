@@ -15,6 +15,8 @@ class Finding:
 
     check: Check
     outcome: Outcome
+    others: tuple[Outcome, ...] = ()
+    """Further failing outcomes of the same check, each a cause of its own (the second operator that fell back)."""
     measure: float | None = None
     """How wrong, on the check's own scale, so that cases can be ordered; None where there is no scale."""
     evidence: Mapping[str, Any] = field(default_factory=dict)

@@ -183,4 +183,3 @@ def _gate(rung: Rung, groups: list[Group], disagreement: float, withheld: bool, 
     low = (executed + inherited * (1.0 - disagreement)) / registered if registered else 0.0
     high = (passed + not_run) / registered if registered else 0.0
     return Gate(rung, passed, failed, not_run, registered, None if withheld else low, None if withheld else high)
-

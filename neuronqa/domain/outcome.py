@@ -358,9 +358,7 @@ def rules(kind: Kind) -> Rules:
             return _failed(Check.GRAPH, AtFault.MODEL)
         case Kind.STATE_PASS:
             return _passed(Check.STATE)
-        case (
-            Kind.STATE_UNTIED | Kind.STATE_REPLACED | Kind.STATE_LEFT_BEHIND | Kind.STATE_DTYPE | Kind.STATE_CHANGED
-        ):
+        case Kind.STATE_UNTIED | Kind.STATE_REPLACED | Kind.STATE_LEFT_BEHIND | Kind.STATE_DTYPE | Kind.STATE_CHANGED:
             return _failed(Check.STATE, AtFault.DEVICE)
         case Kind.PARITY_PASS:
             return _passed(Check.PARITY)

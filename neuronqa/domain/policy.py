@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from neuronqa.domain.case import Mode, Phase, Variant
 from neuronqa.domain.identity import content_hash
@@ -45,12 +46,33 @@ class Policy:
     @property
     def sha256(self) -> str:
         """Names what is asked, not what the file is called."""
-        return content_hash(
-            {
-                "required": {rung: [str(v) for v in variants] for rung, variants in self.required.items()},
-                "thresholds": asdict(self.thresholds),
-                "limits": asdict(self.limits),
-            }
+        asked = self.to_json()
+        del asked["name"]
+        return content_hash(asked)
+
+    def to_json(self) -> dict[str, Any]:
+        """Strict JSON; :meth:`from_json` reads it back."""
+        return {
+            "name": self.name,
+            "required": {rung.value: [str(v) for v in variants] for rung, variants in self.required.items()},
+            "thresholds": asdict(self.thresholds),
+            "limits": asdict(self.limits),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Policy:
+        """Raises ValueError, TypeError or KeyError for what does not say a policy."""
+        unknown = set(value) - {"name", "required", "thresholds", "limits"}
+        if unknown:
+            raise ValueError(f"unknown keys: {', '.join(sorted(unknown))}")
+        required = {Rung(rung): tuple(Variant.parse(v) for v in names) for rung, names in value["required"].items()}
+        if not any(required.values()):
+            raise ValueError("no rung requires any variant")
+        return cls(
+            name=str(value["name"]),
+            required=required,
+            thresholds=Thresholds(**value.get("thresholds", {})),
+            limits=Limits(**value.get("limits", {})),
         )
 
     @property

@@ -1,0 +1,329 @@
+"""What readers ask of the database. Every function is read-only and takes an open connection."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, exists, func, select
+
+from neuronqa.db import tables as t
+from neuronqa.domain.case import AttemptKind, Variant
+from neuronqa.domain.catalog import CatalogInfo, Source
+from neuronqa.domain.outcome import Check, Kind, Outcome
+from neuronqa.domain.plan import PlanGroup, PlannedGroup
+from neuronqa.domain.workload import Workload
+from neuronqa.errors import BadInput
+
+COUNTING = tuple(kind.value for kind in AttemptKind if kind.counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepRow:
+    """A sweep as it stands in the database."""
+
+    id: int
+    name: str
+    plan_id: int
+    catalog: CatalogInfo
+    downloads: int
+    device: str
+    profile: str
+    build: Mapping[str, Any]
+    build_hash: str
+    policy: Mapping[str, Any]
+    policy_name: str
+    policy_sha256: str
+    options: Mapping[str, Any]
+    seed: int
+    state: str
+    started: float
+    finished: float | None
+    wall_s: float
+    cores: int
+    versions: Mapping[str, str]
+    summary: Mapping[str, Any] | None
+
+
+def sweep(db: Connection, name: str | None = None) -> SweepRow:
+    """The sweep called `name` (a prefix will do where it is unique), or the newest. Raises BadInput for none."""
+    columns = (
+        *t.sweep.c,
+        t.plan.c.catalog,
+        t.plan.c.source,
+        t.plan.c.catalog_sha256,
+        t.plan.c.registered,
+        t.plan.c.downloads,
+        t.plan.c.versions,
+        t.build.c.vector,
+        t.build.c.hash.label("build_hash"),
+    )
+    query = (
+        select(*columns)
+        .join(t.plan, t.plan.c.id == t.sweep.c.plan_id)
+        .join(t.build, t.build.c.id == t.sweep.c.build_id)
+        .order_by(t.sweep.c.id.desc())
+    )
+    if name:
+        query = query.where(t.sweep.c.name.startswith(name, autoescape=True))
+    rows = db.execute(query.limit(2)).all()
+    exact = [row for row in rows if row.name == name]
+    if not rows:
+        raise BadInput(
+            f"there is no sweep called {name!r}" if name else "there is no sweep in this database yet",
+            hint="`neuronqa sweeps list` shows them; `neuronqa sweep --catalog top-100k` makes one",
+        )
+    if name and len(rows) > 1 and not exact:
+        raise BadInput(f"several sweeps begin with {name!r}", hint="`neuronqa sweeps list` shows them")
+    return _sweep_row((exact or rows)[0])
+
+
+def sweeps(db: Connection, limit: int = 50) -> list[Row[Any]]:
+    """The newest sweeps: name, catalog, source, policy, device, profile, state, started, wall_s, attempts."""
+    attempts = (
+        select(func.count()).where(t.attempt.c.sweep_id == t.sweep.c.id).correlate(t.sweep).scalar_subquery()
+    ).label("attempts")
+    query = (
+        select(
+            t.sweep.c.name,
+            t.plan.c.catalog,
+            t.plan.c.source,
+            t.sweep.c.policy_name,
+            t.sweep.c.device,
+            t.sweep.c.profile,
+            t.sweep.c.state,
+            t.sweep.c.started,
+            t.sweep.c.wall_s,
+            attempts,
+        )
+        .join(t.plan, t.plan.c.id == t.sweep.c.plan_id)
+        .order_by(t.sweep.c.id.desc())
+        .limit(limit)
+    )
+    return list(db.execute(query))
+
+
+def groups(db: Connection, plan_id: int) -> list[PlannedGroup]:
+    """Every group of a plan with its weight."""
+    query = (
+        select(t.plan_group, t.workload.c.hash)
+        .outerjoin(t.workload, t.workload.c.id == t.plan_group.c.workload_id)
+        .where(t.plan_group.c.plan_id == plan_id)
+        .order_by(t.plan_group.c.id)
+    )
+    return [
+        PlannedGroup(
+            id=row.id,
+            group=PlanGroup(
+                listing=Outcome.parse(row.listing),
+                kernel_key=row.kernel_key,
+                graph_key=row.graph_key,
+                workload=row.hash or "",
+                model_type=row.model_type,
+                class_name=row.class_name,
+            ),
+            entries=row.entries,
+            downloads=row.downloads,
+        )
+        for row in db.execute(query)
+    ]
+
+
+def workloads(db: Connection, hashes: Sequence[str]) -> dict[str, Workload]:
+    """The workloads of the given hashes."""
+    found: dict[str, Workload] = {}
+    for start in range(0, len(hashes), 500):
+        chunk = list(hashes[start : start + 500])
+        query = select(t.workload.c.hash, t.workload.c.spec).where(t.workload.c.hash.in_(chunk))
+        found.update({row.hash: Workload.from_json(row.spec) for row in db.execute(query)})
+    return found
+
+
+def outstanding(db: Connection, sweep_id: int) -> list[tuple[str, Variant]]:
+    """Planned cases without an attempt that counts, as (workload hash, variant), in the planned order."""
+    done = exists().where(
+        and_(
+            t.attempt.c.sweep_id == sweep_id,
+            t.attempt.c.case_id == t.sweep_case.c.case_id,
+            t.attempt.c.kind.in_(COUNTING),
+        )
+    )
+    query = (
+        select(t.workload.c.hash, t.case.c.variant)
+        .select_from(t.sweep_case)
+        .join(t.case, t.case.c.id == t.sweep_case.c.case_id)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .where(t.sweep_case.c.sweep_id == sweep_id, ~done)
+        .order_by(t.sweep_case.c.position)
+    )
+    return [(row.hash, Variant.parse(row.variant)) for row in db.execute(query)]
+
+
+def findings(
+    db: Connection, sweep_id: int, kinds: Sequence[str] = COUNTING
+) -> dict[str, dict[tuple[Variant, Check], Outcome]]:
+    """Outcomes by workload hash, then by (variant, check). A solo run replaces the record it was made for."""
+    query = (
+        select(
+            t.workload.c.hash,
+            t.case.c.variant,
+            t.attempt.c.kind,
+            t.result.c.check,
+            t.result.c.kind.label("outcome"),
+            t.result.c.detail,
+        )
+        .select_from(t.attempt)
+        .join(t.case, t.case.c.id == t.attempt.c.case_id)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .join(t.result, t.result.c.attempt_id == t.attempt.c.id)
+        .where(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(list(kinds)))
+        .order_by(t.attempt.c.id)
+    )
+    found: dict[str, dict[tuple[Variant, Check], Outcome]] = {}
+    alone: set[tuple[str, str]] = set()
+    for row in db.execute(query):
+        key = (row.hash, row.variant)
+        if row.kind == AttemptKind.ALONE.value:
+            alone.add(key)
+        elif key in alone:
+            continue
+        outcome = Outcome(Kind(row.outcome), row.detail)
+        found.setdefault(row.hash, {})[(Variant.parse(row.variant), Check(row.check))] = outcome
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How much was executed."""
+
+    attempts: int
+    workloads: int
+    cases: int
+    cpu_s: float
+    by_kind: Mapping[str, int]
+
+
+def work(db: Connection, sweep_id: int) -> Work:
+    """Attempts, distinct workloads and cases behind the counting ones, CPU seconds inside all."""
+    by_kind = db.execute(
+        select(t.attempt.c.kind, func.count(), func.coalesce(func.sum(t.attempt.c.cpu_s), 0.0))
+        .where(t.attempt.c.sweep_id == sweep_id)
+        .group_by(t.attempt.c.kind)
+    ).all()
+    distinct = db.execute(
+        select(func.count(func.distinct(t.case.c.workload_id)), func.count(func.distinct(t.attempt.c.case_id)))
+        .select_from(t.attempt)
+        .join(t.case, t.case.c.id == t.attempt.c.case_id)
+        .where(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(COUNTING))
+    ).one()
+    return Work(
+        attempts=sum(n for _, n, _ in by_kind),
+        workloads=distinct[0],
+        cases=distinct[1],
+        cpu_s=float(sum(cpu for _, _, cpu in by_kind)),
+        by_kind={kind: n for kind, n, _ in by_kind},
+    )
+
+
+def controls(db: Connection, sweep_id: int) -> list[Row[Any]]:
+    """Every judged control: name, guards, expected, judged, caught."""
+    query = select(t.control).where(t.control.c.sweep_id == sweep_id).order_by(t.control.c.attempt_id)
+    return list(db.execute(query))
+
+
+def reconciliation(db: Connection, sweep_id: int, plan_id: int) -> dict[str, int]:
+    """Entries by label of their kept standing, added up by SQL over the entries themselves."""
+    query = (
+        select(func.coalesce(t.standing.c.label, "(none)"), func.count())
+        .select_from(t.entry)
+        .outerjoin(t.standing, and_(t.standing.c.group_id == t.entry.c.group_id, t.standing.c.sweep_id == sweep_id))
+        .where(t.entry.c.plan_id == plan_id)
+        .group_by(t.standing.c.label)
+    )
+    return dict(db.execute(query).tuples().all())
+
+
+def blob(db: Connection, blob_id: int | None) -> dict[str, Any]:
+    """The JSON a blob holds; an empty one for None."""
+    if blob_id is None:
+        return {}
+    data = db.execute(select(t.blob.c.data).where(t.blob.c.id == blob_id)).scalar_one()
+    value: dict[str, Any] = json.loads(zlib.decompress(data))
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocked:
+    """One failing outcome of one workload's counting attempts and probes."""
+
+    workload: str
+    check: Check
+    outcome: Outcome
+    attempts: int
+    example: int
+    """Attempt id of the first occurrence."""
+
+
+def blockers(db: Connection, sweep_id: int) -> Iterator[Blocked]:
+    """Every failing outcome of counting attempts and probes, per workload."""
+    kinds = (*COUNTING, AttemptKind.PROBE.value)
+    query = (
+        select(
+            t.workload.c.hash,
+            t.blocker.c.check,
+            t.blocker.c.kind,
+            t.blocker.c.detail,
+            func.count(),
+            func.min(t.attempt.c.id),
+        )
+        .select_from(t.blocker)
+        .join(t.attempt, t.attempt.c.id == t.blocker.c.attempt_id)
+        .join(t.case, t.case.c.id == t.attempt.c.case_id)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .where(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(kinds))
+        .group_by(t.workload.c.hash, t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
+        .order_by(func.min(t.attempt.c.id))
+    )
+    for workload_hash, check, kind, detail, n, first in db.execute(query):
+        yield Blocked(
+            workload=workload_hash,
+            check=Check(check),
+            outcome=Outcome(Kind(kind), detail),
+            attempts=n,
+            example=first,
+        )
+
+
+def _sweep_row(row: Row[Any]) -> SweepRow:
+    return SweepRow(
+        id=row.id,
+        name=row.name,
+        plan_id=row.plan_id,
+        catalog=CatalogInfo(
+            name=row.catalog,
+            source=Source(row.source),
+            sha256=row.catalog_sha256,
+            registered=row.registered,
+            created="",
+        ),
+        downloads=row.downloads,
+        device=row.device,
+        profile=row.profile,
+        build=row.vector,
+        build_hash=row.build_hash,
+        policy=row.policy,
+        policy_name=row.policy_name,
+        policy_sha256=row.policy_sha256,
+        options=row.options,
+        seed=row.seed,
+        state=row.state,
+        started=row.started,
+        finished=row.finished,
+        wall_s=row.wall_s,
+        cores=row.cores,
+        versions=row.versions,
+        summary=row.summary,
+    )

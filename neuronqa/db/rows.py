@@ -1,0 +1,186 @@
+"""Values as rows: how plans, attempts and findings look in the tables."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from neuronqa.domain.case import AttemptKind, Case
+from neuronqa.domain.catalog import Entry
+from neuronqa.domain.finding import Finding
+from neuronqa.domain.identity import canonical_json
+from neuronqa.domain.ladder import EntryState
+from neuronqa.domain.outcome import Standing
+from neuronqa.domain.plan import PlanGroup
+from neuronqa.domain.workload import Workload
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptRecord:
+    """One attempt as it is written: who, what, when, and every finding."""
+
+    ticket: str
+    case: Case
+    kind: AttemptKind
+    findings: Sequence[Finding]
+    started: float
+    wall_s: float
+    cpu_s: float
+    peak_rss: int
+    node: str = ""
+    worker: str = ""
+    probe_of: str = ""
+    ops_complete: bool = False
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """Strict JSON for the blob: exit, operators, graphs, curves."""
+    control: ControlVerdict | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlVerdict:
+    """What a control was meant to show and what was judged."""
+
+    name: str
+    guards: str
+    expected: str
+    judged: str
+    caught: bool
+
+
+def evidence_key(body: bytes) -> str:
+    """The name of a blob."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def _body(value: Mapping[str, Any]) -> bytes:
+    return canonical_json(value).encode("ascii")
+
+
+def blob_bodies(records: Iterable[AttemptRecord]) -> dict[str, bytes]:
+    bodies: dict[str, bytes] = {}
+    for record in records:
+        values = [record.record, *(finding.evidence for finding in record.findings)]
+        for value in values:
+            if value:
+                body = _body(value)
+                bodies[evidence_key(body)] = body
+    return bodies
+
+
+def blob_id(value: Mapping[str, Any], blobs: Mapping[str, int]) -> int | None:
+    return blobs[evidence_key(_body(value))] if value else None
+
+
+def workload_row(workload: Workload) -> Row:
+    body = workload.to_json()
+    return {
+        "hash": workload.hash,
+        "kind": workload.kind.value,
+        "family": workload.spec.family,
+        "class_name": getattr(workload.spec, "class_name", "") or getattr(workload.spec, "factory", ""),
+        "spec": body,
+    }
+
+
+def group_row(plan_id: int, group: PlanGroup, workload_ids: Mapping[str, int]) -> Row:
+    """Weights are added when every entry has been seen."""
+    return {
+        "plan_id": plan_id,
+        "listing": str(group.listing),
+        "kernel_key": group.kernel_key,
+        "graph_key": group.graph_key,
+        "workload_id": workload_ids.get(group.workload),
+        "model_type": group.model_type,
+        "class_name": group.class_name,
+        "entries": 0,
+        "downloads": 0,
+    }
+
+
+def entry_row(plan_id: int, group_id: int, entry: Entry) -> Row:
+    return {
+        "plan_id": plan_id,
+        "rank": entry.rank,
+        "group_id": group_id,
+        "name": entry.id,
+        "revision": entry.revision,
+        "downloads": entry.downloads,
+        "library": entry.library,
+        "task": entry.task,
+        "config": entry.config,
+    }
+
+
+def attempt_row(sweep_id: int, record: AttemptRecord, case_ids: Mapping[str, int], blobs: Mapping[str, int]) -> Row:
+    return {
+        "sweep_id": sweep_id,
+        "case_id": case_ids[record.case.id],
+        "ticket": record.ticket,
+        "kind": record.kind.value,
+        "probe_of": record.probe_of or None,
+        "started": record.started,
+        "wall_s": record.wall_s,
+        "cpu_s": record.cpu_s,
+        "peak_rss": record.peak_rss,
+        "node": record.node[:64],
+        "worker": record.worker[:64],
+        "ops_complete": record.ops_complete,
+        "blob_id": blob_id(record.record, blobs),
+    }
+
+
+def result_row(attempt_id: int, finding: Finding, blobs: Mapping[str, int]) -> Row:
+    measure = finding.measure
+    return {
+        "attempt_id": attempt_id,
+        "check": finding.check.value,
+        "kind": finding.outcome.kind.value,
+        "detail": finding.outcome.detail,
+        "measure": measure if measure is not None and math.isfinite(measure) else None,
+        "blob_id": blob_id(finding.evidence, blobs),
+    }
+
+
+def blocker_rows(attempt_id: int, finding: Finding) -> Iterator[Row]:
+    if finding.outcome.standing is not Standing.FAIL:
+        return
+    for position, outcome in enumerate(dict.fromkeys((finding.outcome, *finding.others))):
+        yield {
+            "attempt_id": attempt_id,
+            "check": finding.check.value,
+            "position": position,
+            "kind": outcome.kind.value,
+            "detail": outcome.detail,
+        }
+
+
+def standing_row(sweep_id: int, group_id: int, state: EntryState) -> Row:
+    missed = state.missed
+    outcome = missed.outcome if missed else None
+    return {
+        "sweep_id": sweep_id,
+        "group_id": group_id,
+        "evidence": state.evidence.value,
+        "label": state.label,
+        "missed": missed.rung.value if missed else "",
+        "kind": outcome.kind.value if outcome else "",
+        "detail": outcome.detail if outcome else "",
+        "height": missed.rung.height if missed else len(state.rungs),
+    }
+
+
+def control_row(sweep_id: int, attempt_id: int, verdict: ControlVerdict) -> Row:
+    return {
+        "attempt_id": attempt_id,
+        "sweep_id": sweep_id,
+        "name": verdict.name,
+        "guards": verdict.guards,
+        "expected": verdict.expected,
+        "judged": verdict.judged,
+        "caught": verdict.caught,
+    }

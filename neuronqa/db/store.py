@@ -1,0 +1,266 @@
+"""The writer: plans, sweeps and attempts go in here, and nothing that went in is ever changed.
+
+One driver writes; every method is one transaction. Readers use :mod:`neuronqa.db.queries`.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, Table, bindparam, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from neuronqa.db import rows
+from neuronqa.db import tables as t
+from neuronqa.db.rows import AttemptRecord
+from neuronqa.domain.build import BuildVector
+from neuronqa.domain.case import Case
+from neuronqa.domain.catalog import CatalogInfo, Entry
+from neuronqa.domain.identity import strict
+from neuronqa.domain.ladder import EntryState
+from neuronqa.domain.plan import PlanGroup
+from neuronqa.domain.policy import Policy
+from neuronqa.domain.workload import Workload
+
+CHUNK = 1000
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepHeader:
+    """What is fixed when a sweep starts."""
+
+    name: str
+    plan_id: int
+    build: BuildVector
+    device: str
+    policy: Policy
+    policy_json: Mapping[str, Any]
+    options: Mapping[str, Any]
+    seed: int
+    cores: int
+
+
+class Store:
+    """Writes to an open database. Not thread-safe: the driver is the sole writer."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+
+    def save_plan(
+        self,
+        key: str,
+        info: CatalogInfo,
+        versions: Mapping[str, str],
+        workloads: Iterable[Workload],
+        entries: Iterable[tuple[Entry, PlanGroup]],
+    ) -> int:
+        """Store a plan once; one with the same key is returned as it is. Streams `workloads` first, then `entries`."""
+        with self.engine.begin() as db:
+            known = db.execute(select(t.plan.c.id).where(t.plan.c.key == key)).scalar()
+            if known is not None:
+                return int(known)
+            plan_id = self._new_id(
+                db,
+                t.plan,
+                key=key,
+                catalog=info.name,
+                source=info.source.value,
+                catalog_sha256=info.sha256,
+                registered=info.registered,
+                downloads=0,
+                versions=dict(versions),
+            )
+            self._save_workloads(db, workloads)
+            self._save_entries(db, plan_id, entries)
+            return plan_id
+
+    def save_workloads(self, workloads: Iterable[Workload]) -> None:
+        """Store workloads that no plan names: those of the controls and of the audit."""
+        with self.engine.begin() as db:
+            self._save_workloads(db, workloads)
+
+    def create_sweep(self, header: SweepHeader) -> int:
+        """Open a sweep in state `running`."""
+        with self.engine.begin() as db:
+            return self._new_id(
+                db,
+                t.sweep,
+                name=header.name,
+                plan_id=header.plan_id,
+                build_id=self._build_id(db, header.build),
+                device=header.device,
+                profile=header.build.profile,
+                policy=strict(header.policy_json),
+                policy_name=header.policy.name,
+                policy_sha256=header.policy.sha256,
+                options=strict(header.options),
+                seed=header.seed,
+                state="running",
+                started=time.time(),
+                wall_s=0.0,
+                cores=header.cores,
+            )
+
+    def plan_cases(self, sweep_id: int, cases: Iterable[Case]) -> None:
+        """Write ahead what the sweep means to execute, in order."""
+        with self.engine.begin() as db:
+            for start, chunk in enumerate(_chunks(cases)):
+                ids = self._case_ids(db, chunk)
+                planned = [
+                    {"sweep_id": sweep_id, "case_id": ids[case.id], "position": start * CHUNK + i}
+                    for i, case in enumerate(chunk)
+                ]
+                db.execute(self._insert(t.sweep_case).on_conflict_do_nothing(), planned)
+
+    def write(self, sweep_id: int, records: Sequence[AttemptRecord]) -> None:
+        """Store attempts with their results, blockers and blobs. A ticket that is already there is left alone."""
+        if not records:
+            return
+        with self.engine.begin() as db:
+            fresh = self._unseen(db, records)
+            case_ids = self._case_ids(db, [record.case for record in fresh])
+            blobs = self._save_blobs(db, rows.blob_bodies(fresh))
+            attempts = [rows.attempt_row(sweep_id, record, case_ids, blobs) for record in fresh]
+            owned = list(zip(self._new_ids(db, t.attempt, attempts), fresh, strict=True))
+            found = [(id_, finding) for id_, record in owned for finding in record.findings]
+            self._bulk(db, t.result, [rows.result_row(id_, finding, blobs) for id_, finding in found])
+            self._bulk(db, t.blocker, [row for id_, finding in found for row in rows.blocker_rows(id_, finding)])
+            judged = [rows.control_row(sweep_id, id_, r.control) for id_, r in owned if r.control is not None]
+            self._bulk(db, t.control, judged)
+
+    def save_standings(self, sweep_id: int, standings: Iterable[tuple[int, EntryState]]) -> None:
+        """Replace the kept answer of the entry-state function for every group of the sweep's plan."""
+        kept = [rows.standing_row(sweep_id, group_id, state) for group_id, state in standings]
+        with self.engine.begin() as db:
+            db.execute(t.standing.delete().where(t.standing.c.sweep_id == sweep_id))
+            self._bulk(db, t.standing, kept)
+
+    def finish_sweep(self, sweep_id: int, state: str, wall_s: float, summary: Mapping[str, Any] | None) -> None:
+        """Close a sweep (or a leg of it): `wall_s` is added to what earlier legs took."""
+        with self.engine.begin() as db:
+            db.execute(
+                update(t.sweep)
+                .where(t.sweep.c.id == sweep_id)
+                .values(
+                    state=state,
+                    finished=time.time(),
+                    wall_s=t.sweep.c.wall_s + wall_s,
+                    summary=None if summary is None else strict(summary),
+                )
+            )
+
+    def reopen_sweep(self, sweep_id: int) -> None:
+        """Mark a sweep as running again, for `--resume`."""
+        with self.engine.begin() as db:
+            db.execute(update(t.sweep).where(t.sweep.c.id == sweep_id).values(state="running", finished=None))
+
+    def _save_workloads(self, db: Connection, workloads: Iterable[Workload]) -> None:
+        statement = self._insert(t.workload).on_conflict_do_nothing(index_elements=["hash"])
+        for chunk in _chunks(workloads):
+            db.execute(statement, [rows.workload_row(workload) for workload in chunk])
+
+    def _save_entries(self, db: Connection, plan_id: int, planned: Iterable[tuple[Entry, PlanGroup]]) -> None:
+        ids: dict[PlanGroup, int] = {}
+        weights: dict[int, list[int]] = {}
+        for chunk in _chunks(planned):
+            fresh = list(dict.fromkeys(group for _, group in chunk if group not in ids))
+            workload_ids = self._ids_by_hash(db, t.workload, [group.workload for group in fresh if group.workload])
+            group_rows = [rows.group_row(plan_id, group, workload_ids) for group in fresh]
+            ids.update(zip(fresh, self._new_ids(db, t.plan_group, group_rows), strict=True))
+            for entry, group in chunk:
+                weight = weights.setdefault(ids[group], [0, 0])
+                weight[0] += 1
+                weight[1] += entry.downloads
+            self._bulk(db, t.entry, [rows.entry_row(plan_id, ids[group], entry) for entry, group in chunk])
+        self._save_weights(db, plan_id, weights)
+
+    def _save_weights(self, db: Connection, plan_id: int, weights: Mapping[int, Sequence[int]]) -> None:
+        if not weights:
+            return
+        db.execute(
+            update(t.plan_group)
+            .where(t.plan_group.c.id == bindparam("group"))
+            .values(entries=bindparam("n"), downloads=bindparam("d")),
+            [{"group": group_id, "n": n, "d": d} for group_id, (n, d) in weights.items()],
+        )
+        total = sum(d for _, d in weights.values())
+        db.execute(update(t.plan).where(t.plan.c.id == plan_id).values(downloads=total))
+
+    def _unseen(self, db: Connection, records: Sequence[AttemptRecord]) -> list[AttemptRecord]:
+        by_ticket = {record.ticket: record for record in records}
+        seen = db.execute(select(t.attempt.c.ticket).where(t.attempt.c.ticket.in_(list(by_ticket)))).scalars()
+        for ticket in seen:
+            del by_ticket[ticket]
+        return list(by_ticket.values())
+
+    def _case_ids(self, db: Connection, cases: Sequence[Case]) -> dict[str, int]:
+        distinct = {case.id: case for case in cases}
+        found = self._ids_by_hash(db, t.case, list(distinct))
+        missing = [case for key, case in distinct.items() if key not in found]
+        if missing:
+            workload_ids = self._ids_by_hash(db, t.workload, [case.workload for case in missing])
+            db.execute(
+                self._insert(t.case).on_conflict_do_nothing(index_elements=["hash"]),
+                [
+                    {
+                        "hash": case.id,
+                        "workload_id": workload_ids[case.workload],
+                        "device": case.device,
+                        "variant": str(case.variant),
+                    }
+                    for case in missing
+                ],
+            )
+            found |= self._ids_by_hash(db, t.case, [case.id for case in missing])
+        return found
+
+    def _ids_by_hash(self, db: Connection, table: Table, hashes: Sequence[str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for chunk in _chunks(dict.fromkeys(hashes), 500):
+            stored = db.execute(select(table.c.hash, table.c.id).where(table.c.hash.in_(chunk)))
+            found.update({row.hash: row.id for row in stored})
+        return found
+
+    def _build_id(self, db: Connection, vector: BuildVector) -> int:
+        db.execute(
+            self._insert(t.build).on_conflict_do_nothing(index_elements=["hash"]),
+            {"hash": vector.hash, "vector": strict(vector.__dict__)},
+        )
+        return self._ids_by_hash(db, t.build, [vector.hash])[vector.hash]
+
+    def _save_blobs(self, db: Connection, bodies: Mapping[str, bytes]) -> dict[str, int]:
+        if not bodies:
+            return {}
+        packed = [{"sha256": sha, "size": len(body), "data": zlib.compress(body, 6)} for sha, body in bodies.items()]
+        db.execute(self._insert(t.blob).on_conflict_do_nothing(index_elements=["sha256"]), packed)
+        found: dict[str, int] = {}
+        for chunk in _chunks(bodies, 500):
+            stored = db.execute(select(t.blob.c.sha256, t.blob.c.id).where(t.blob.c.sha256.in_(chunk)))
+            found.update({row.sha256: row.id for row in stored})
+        return found
+
+    def _new_ids(self, db: Connection, table: Table, new: Sequence[rows.Row]) -> list[int]:
+        if not new:
+            return []
+        statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
+        return list(db.execute(statement, new).scalars())
+
+    def _bulk(self, db: Connection, table: Table, new: Sequence[rows.Row]) -> None:
+        for chunk in _chunks(new):
+            db.execute(insert(table), chunk)
+
+    def _new_id(self, db: Connection, table: Table, **values: Any) -> int:
+        return int(db.execute(insert(table).values(**values).returning(table.c.id)).scalar_one())
+
+
+def _chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
