@@ -53,6 +53,11 @@ class Store:
         self.engine = engine
         self._insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
 
+    def known_plan(self, key: str) -> int | None:
+        """The id of the plan stored under `key`, if there is one."""
+        with self.engine.connect() as db:
+            return db.execute(select(t.plan.c.id).where(t.plan.c.key == key)).scalar()
+
     def save_plan(
         self,
         key: str,
@@ -61,11 +66,8 @@ class Store:
         workloads: Iterable[Workload],
         entries: Iterable[tuple[Entry, PlanGroup]],
     ) -> int:
-        """Store a plan once; one with the same key is returned as it is. Streams `workloads` first, then `entries`."""
+        """Store a plan nobody stored before. Streams `workloads` first, then `entries`."""
         with self.engine.begin() as db:
-            known = db.execute(select(t.plan.c.id).where(t.plan.c.key == key)).scalar()
-            if known is not None:
-                return int(known)
             plan_id = self._new_id(
                 db,
                 t.plan,

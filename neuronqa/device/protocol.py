@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
+from neuronqa.device.prepare import Prepared
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.observation import GraphUse, OpUse
 
@@ -61,7 +62,14 @@ class Device(Protocol):
 
 
 class Adapter(Protocol):
-    """Loads a device into this process, once, irrevocably."""
+    """Prepares a device on this machine, and loads it into a process, once, irrevocably."""
+
+    def prepare(self, order: BuildOrder) -> Prepared:
+        """Build whatever must be built (cached) and say what stands under test.
+
+        Raises BadInput for an unknown profile or overlay, EnvironmentFault for a machine that cannot build.
+        """
+        ...
 
     def load(self, order: BuildOrder, last_op_file: str = "") -> Device:
         """Register the device with torch and arm what `order` says.

@@ -1,0 +1,138 @@
+"""Controls: planted faults and good twins that this very sweep must judge rightly, or its rates are withheld.
+
+They are data (`catalogs/controls/controls.toml`): a small host workload, a fault in the build order's own opaque field,
+and the kinds of outcome that count as caught. They travel as tickets like any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from neuronqa.bundled import folder
+from neuronqa.db.rows import ControlVerdict
+from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.case import AttemptKind, Variant
+from neuronqa.domain.finding import Finding
+from neuronqa.domain.job import Job, Ticket
+from neuronqa.domain.outcome import Check, Kind, Rung, Standing
+from neuronqa.domain.policy import Policy
+from neuronqa.domain.workload import ModuleSpec, Workload
+from neuronqa.errors import EnvironmentFault
+from neuronqa.sweep.schedule import Assignment, CostModel
+
+HOSTS: Final = "controls/hosts.py"
+PASSES: Final = "pass"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """One planted fault or good twin with its known answer."""
+
+    name: str
+    workload: Workload
+    variant: Variant
+    fault: Mapping[str, Any] | None
+    guards: Check
+    """The check this control proves able to fail (or, for a good twin, able to pass)."""
+    expected: tuple[str, ...]
+    """Outcome kinds that count as caught; `("pass",)` for a good twin: every check must pass."""
+
+    def judge(self, findings: Sequence[Finding]) -> ControlVerdict:
+        """What was judged of this control, and whether that is right. Nothing judged is a miss."""
+        if self.expected == (PASSES,):
+            alarms = [f.outcome for f in findings if f.outcome.standing is not Standing.PASS]
+            judged = str(alarms[0]) if alarms else PASSES if findings else "nothing"
+        else:
+            own = [f for f in findings if f.check is self.guards]
+            judged = str(own[0].outcome) if own else "nothing"
+        return ControlVerdict(
+            name=self.name,
+            guards=self.guards.value,
+            expected=" | ".join(self.expected),
+            judged=judged[:80],
+            caught=judged.partition("(")[0] in self.expected,
+        )
+
+
+def load_controls(policy: Policy) -> list[Control]:
+    """The bundled controls whose variant the policy runs. Raises EnvironmentFault for a broken installation."""
+    base = folder("catalogs")
+    path = base / "controls" / "controls.toml"
+    try:
+        rows = tomllib.loads(path.read_text("utf-8"))["control"]
+        digest = hashlib.sha256((base / HOSTS).read_bytes()).hexdigest()
+        controls = [_control(row, digest) for row in rows]
+    except (OSError, tomllib.TOMLDecodeError, KeyError, ValueError, TypeError) as error:
+        raise EnvironmentFault(f"the controls cannot be read: {error}", where=str(path)) from error
+    return [control for control in controls if control.variant in policy.variants]
+
+
+def assignments(
+    controls: Iterable[Control], policy: Policy, order: BuildOrder, seed: int, new_ticket: Any
+) -> tuple[list[Assignment], dict[str, Control]]:
+    """One job per control in a seeded order, and the key: ticket -> control."""
+    shuffled = list(controls)
+    random.Random(seed).shuffle(shuffled)
+    jobs, key = [], {}
+    cost = CostModel()
+    for control in shuffled:
+        ticket = Ticket(id=new_ticket(), variant=control.variant, order=replace(order, fault=control.fault))
+        key[ticket.id] = control
+        job = Job(workload=control.workload, tickets=(ticket,), thresholds=policy.thresholds, limits=policy.limits)
+        jobs.append(
+            Assignment(
+                job=job,
+                kinds={ticket.id: AttemptKind.CONTROL},
+                expected_s=cost.expect(control.workload, [control.variant]),
+            )
+        )
+    return jobs, key
+
+
+def withheld(planted: Iterable[Control], verdicts: Iterable[ControlVerdict]) -> dict[Rung, str]:
+    """The rungs whose rate no control vouches for, and why: one was missed, or was never judged.
+
+    A missed good twin (a false alarm) withholds the rung of the check it guards just as a missed fault does.
+    """
+    judged = {verdict.name: verdict for verdict in verdicts}
+    reasons: dict[Rung, str] = {}
+    for control in planted:
+        verdict = judged.get(control.name)
+        if verdict is None:
+            reasons.setdefault(control.guards.rung, f"control {control.name} was not judged")
+        elif not verdict.caught:
+            reasons[control.guards.rung] = f"control {control.name} was judged {verdict.judged}"
+    return reasons
+
+
+def _control(row: Mapping[str, Any], digest: str) -> Control:
+    expected = tuple(row["expected"])
+    for name in expected:
+        if name != PASSES:
+            Kind(name)
+    spec = ModuleSpec(
+        source=HOSTS,
+        source_sha256=digest,
+        factory=row["host"],
+        deadline_s=row.get("deadline_s"),
+        memory_mb=row.get("memory_mb"),
+    )
+    return Control(
+        name=row["name"],
+        workload=Workload(spec),
+        variant=Variant.parse(row["variant"]),
+        fault=row.get("fault"),
+        guards=Check(row["guards"]),
+        expected=expected,
+    )
+
+
+def host_file() -> Path:
+    """Where the host workloads' source is."""
+    return folder("catalogs") / HOSTS

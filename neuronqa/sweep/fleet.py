@@ -1,0 +1,43 @@
+"""Workers as the driver sees them: submit a batch, wait for completions, replace the lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from neuronqa.domain.job import Job, JobResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """One job's end. `result` is None when its worker was lost with it, and `lost` says how."""
+
+    token: int
+    result: JobResult | None
+    lost: str = ""
+
+
+class Fleet(Protocol):
+    """A bounded set of workers, each with at most a few batches in flight."""
+
+    @property
+    def size(self) -> int:
+        """Workers that are ready now."""
+        ...
+
+    def capacity(self) -> int:
+        """Jobs that can be submitted now without queueing deeper than the window."""
+        ...
+
+    def submit(self, token: int, job: Job) -> None:
+        """Hand `job` to the least busy ready worker; its completion carries `token`."""
+        ...
+
+    def wait(self, timeout: float) -> Sequence[Completion]:
+        """Completions since the last call, waiting at most `timeout` seconds for the first."""
+        ...
+
+    def close(self) -> None:
+        """Stop every worker and whatever they started. Jobs in flight are dropped."""
+        ...

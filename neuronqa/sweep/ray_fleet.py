@@ -1,0 +1,143 @@
+"""The fleet on Ray: one actor per slot, a bounded window of calls, replacements for actors that die."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+
+from neuronqa.domain.job import Job, JobResult
+from neuronqa.errors import EnvironmentFault
+from neuronqa.sweep.fleet import Completion
+from neuronqa.worker.actor import CaseActor
+
+WINDOW: Final = 2
+"""Jobs in flight per actor: one running, one waiting, so that an actor never idles between them."""
+START_S: Final = 180.0
+"""A zygote imports torch and transformers before its actor is ready."""
+MOURNING: Final = 5
+"""Actors that may die before they were ever ready, in a row, before the fleet is given up."""
+
+
+@dataclass(eq=False)
+class _Slot:
+    """One actor and what it has in hand."""
+
+    handle: Any
+    ready: bool = False
+    calls: dict[Any, int] = field(default_factory=dict)
+    deadlines: dict[Any, float] = field(default_factory=dict)
+
+
+class RayFleet:
+    """A :class:`~neuronqa.sweep.fleet.Fleet` of `workers` Ray actors on the cluster `ray.init` connected to."""
+
+    def __init__(self, workers: int, options: dict[str, Any], settings: dict[str, Any]) -> None:
+        self._make = ray.remote(max_restarts=0, max_task_retries=0, **options)(CaseActor)
+        self._settings = settings
+        self._births: dict[Any, _Slot] = {}
+        self._slots: list[_Slot] = []
+        self._stillborn = 0
+        self._lost: list[Completion] = []
+        for _ in range(workers):
+            self._spawn()
+
+    @property
+    def size(self) -> int:
+        return sum(slot.ready for slot in self._slots)
+
+    def capacity(self) -> int:
+        return sum(WINDOW - len(slot.calls) for slot in self._slots if slot.ready)
+
+    def submit(self, token: int, job: Job) -> None:
+        slot = min((slot for slot in self._slots if slot.ready), key=lambda slot: len(slot.calls))
+        call = slot.handle.run.remote([job])
+        slot.calls[call] = token
+        slot.deadlines[call] = time.monotonic() + patience(job) * (1 + len(slot.deadlines))
+
+    def wait(self, timeout: float) -> Sequence[Completion]:
+        pending = [*self._births, *(call for slot in self._slots for call in slot.calls)]
+        if pending and not self._lost:
+            done, _ = ray.wait(pending, num_returns=1, timeout=timeout)
+            more, _ = ray.wait(pending, num_returns=len(pending), timeout=0) if done else ([], [])
+            for call in more or done:
+                self._finish(call)
+        self._kill_overdue()
+        out, self._lost = self._lost, []
+        return out
+
+    def close(self) -> None:
+        for slot in self._slots:
+            with suppress(RayError, GetTimeoutError):
+                ray.get(slot.handle.close.remote(), timeout=5)
+            ray.kill(slot.handle)
+        self._slots.clear()
+        self._births.clear()
+
+    def _spawn(self) -> None:
+        slot = _Slot(self._make.remote(**self._settings))
+        birth = slot.handle.ready.remote()
+        slot.deadlines[birth] = time.monotonic() + START_S
+        self._slots.append(slot)
+        self._births[birth] = slot
+
+    def _finish(self, call: Any) -> None:
+        if call in self._births:
+            self._attend_birth(call)
+            return
+        slot = next(slot for slot in self._slots if call in slot.calls)
+        try:
+            results: list[JobResult] = ray.get(call)
+        except RayError as error:
+            self._bury(slot, f"{type(error).__name__}: {str(error).splitlines()[0][:160]}")
+            return
+        token = slot.calls.pop(call)
+        del slot.deadlines[call]
+        result = results[0]
+        lost = result.lost
+        self._lost.append(Completion(token=token, result=None if lost else result, lost=lost))
+
+    def _attend_birth(self, birth: Any) -> None:
+        slot = self._births.pop(birth)
+        slot.deadlines.pop(birth, None)
+        try:
+            ray.get(birth)
+        except RayError as error:
+            self._stillborn += 1
+            if self._stillborn >= MOURNING:
+                reason = str(getattr(error, "cause", None) or error).strip().splitlines()[-1]
+                raise EnvironmentFault(f"workers do not start: {reason}", hint="run `neuronqa doctor`") from error
+            self._slots.remove(slot)
+            self._spawn()
+            return
+        self._stillborn = 0
+        slot.ready = True
+
+    def _bury(self, slot: _Slot, why: str) -> None:
+        """An actor is gone with all it had in hand; another takes its place."""
+        self._slots.remove(slot)
+        self._lost += [Completion(token=token, result=None, lost=why) for token in slot.calls.values()]
+        ray.kill(slot.handle)
+        self._spawn()
+
+    def _kill_overdue(self) -> None:
+        now = time.monotonic()
+        for slot in list(self._slots):
+            if any(deadline < now for deadline in slot.deadlines.values()):
+                if slot.ready:
+                    self._bury(slot, "the worker did not answer in time")
+                else:
+                    birth = next(b for b, s in self._births.items() if s is slot)
+                    del self._births[birth]
+                    self._bury(slot, "the worker did not start in time")
+
+
+def patience(job: Job) -> float:
+    """Seconds after which a worker that has not answered is given up: every child's deadline, probes, and slack."""
+    children = 2 * len(job.tickets) + 1
+    return job.limits.deadline_s * (children + job.limits.probes) + 60.0
