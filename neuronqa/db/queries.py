@@ -228,6 +228,19 @@ def work(db: Connection, sweep_id: int) -> Work:
     )
 
 
+def costs(db: Connection) -> list[tuple[str, str, int, float]]:
+    """(family, variant, attempts, CPU seconds) over the counting attempts of every sweep."""
+    query = (
+        select(t.workload.c.family, t.case.c.variant, func.count(), func.sum(t.attempt.c.cpu_s))
+        .select_from(t.attempt)
+        .join(t.case, t.case.c.id == t.attempt.c.case_id)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .where(t.attempt.c.kind.in_(COUNTING))
+        .group_by(t.workload.c.family, t.case.c.variant)
+    )
+    return [(family, variant, int(n), float(cpu or 0.0)) for family, variant, n, cpu in db.execute(query)]
+
+
 def controls(db: Connection, sweep_id: int) -> list[Row[Any]]:
     """Every judged control: name, guards, expected, judged, caught."""
     query = select(t.control).where(t.control.c.sweep_id == sweep_id).order_by(t.control.c.attempt_id)
@@ -295,6 +308,67 @@ def blockers(db: Connection, sweep_id: int) -> Iterator[Blocked]:
             attempts=n,
             example=first,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """One attempt that failed by a given cause."""
+
+    attempt: int
+    kind: AttemptKind
+    workload: str
+    family: str
+    class_name: str
+    variant: Variant
+    measure: float | None
+    words: str
+    """The judge's one sentence."""
+
+
+def members(db: Connection, sweep_id: int, check: Check, outcome: Outcome, limit: int = 200) -> list[Member]:
+    """Attempts of a sweep whose `check` failed by `outcome`, worst measure first."""
+    query = (
+        select(
+            t.attempt.c.id,
+            t.attempt.c.kind,
+            t.workload.c.hash,
+            t.workload.c.family,
+            t.workload.c.class_name,
+            t.case.c.variant,
+            t.result.c.measure,
+            t.result.c.blob_id,
+        )
+        .select_from(t.blocker)
+        .join(t.attempt, t.attempt.c.id == t.blocker.c.attempt_id)
+        .join(t.case, t.case.c.id == t.attempt.c.case_id)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .join(
+            t.result,
+            and_(t.result.c.attempt_id == t.attempt.c.id, t.result.c.check == t.blocker.c.check),
+        )
+        .where(
+            t.attempt.c.sweep_id == sweep_id,
+            t.attempt.c.kind.in_((*COUNTING, AttemptKind.PROBE.value)),
+            t.blocker.c.check == check.value,
+            t.blocker.c.kind == outcome.kind.value,
+            t.blocker.c.detail == outcome.detail,
+        )
+        .order_by(t.result.c.measure.desc().nulls_last(), t.attempt.c.id)
+        .limit(limit)
+    )
+    return [
+        Member(
+            attempt=row.id,
+            kind=AttemptKind(row.kind),
+            workload=row.hash,
+            family=row.family,
+            class_name=row.class_name,
+            variant=Variant.parse(row.variant),
+            measure=row.measure,
+            words=str(blob(db, row.blob_id).get("words", "")),
+        )
+        for row in db.execute(query)
+    ]
 
 
 def _sweep_row(row: Row[Any]) -> SweepRow:

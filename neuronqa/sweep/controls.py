@@ -11,7 +11,6 @@ import random
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 from neuronqa.bundled import folder
@@ -133,6 +132,6 @@ def _control(row: Mapping[str, Any], digest: str) -> Control:
     )
 
 
-def host_file() -> Path:
-    """Where the host workloads' source is."""
-    return folder("catalogs") / HOSTS
+def verdict(row: Any) -> ControlVerdict:
+    """A stored control row as the value it was written from."""
+    return ControlVerdict(name=row.name, guards=row.guards, expected=row.expected, judged=row.judged, caught=row.caught)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -55,9 +55,6 @@ class Deal:
     device: str
     key: Mapping[str, Control]
     """Ticket -> control: the key nobody else holds."""
-    new_ticket: Callable[[], str]
-    deadline: float | None
-    """Monotonic time after which nothing new starts."""
     max_failures: int | None = None
 
 
@@ -75,6 +72,8 @@ class Driver:
         self._pending: list[AttemptRecord] = []
         self._flushed = time.monotonic()
         self._stop = ""
+        self._deadline: float | None = None
+        self._spent = False
 
     def stop(self, why: str) -> None:
         """Hand out nothing more; what is in flight is kept. Safe to call from a signal handler."""
@@ -84,12 +83,16 @@ class Driver:
     def stopped(self) -> str:
         return self._stop
 
-    def run(self, queue: Queue) -> None:
-        """Work the queue off. Returns when nothing is left or the reason to stop has drained."""
+    def run(self, queue: Queue, deadline: float | None) -> None:
+        """Work the queue off: nothing new starts that would not end before `deadline` (monotonic time).
+
+        Returns when nothing is left, time is up, or a stop has drained; what was not started stays not run.
+        """
+        self._deadline, self._spent = deadline, False
         try:
             while True:
                 self._feed(queue)
-                if not self._flying and (self._stop or not len(queue)):
+                if not self._flying and (self._stop or self._spent or not len(queue)):
                     break
                 for completion in self._fleet.wait(timeout=0.2):
                     self._take(completion, queue)
@@ -102,13 +105,12 @@ class Driver:
 
     def _feed(self, queue: Queue) -> None:
         self._notice_limits()
-        while not self._stop and self._fleet.capacity() > 0:
+        while not self._stop and not self._spent and self._fleet.capacity() > 0:
             assignment = queue.next()
             if assignment is None:
                 return
             if not self._fits(assignment):
-                self.stop("budget")
-                queue.put_back(assignment)
+                self._spent = True
                 return
             self._token += 1
             self._flying[self._token] = assignment
@@ -116,15 +118,14 @@ class Driver:
 
     def _fits(self, assignment: Assignment) -> bool:
         """Would the job end in time, if it and all that waits before it takes as long as expected?"""
-        if self._deal.deadline is None:
+        if self._deadline is None:
             return True
         ahead = sum(a.expected_s for a in self._flying.values()) / max(1, self._fleet.size)
-        return time.monotonic() + 0.5 * ahead + assignment.expected_s <= self._deal.deadline
+        return time.monotonic() + 0.5 * ahead + assignment.expected_s <= self._deadline
 
     def _notice_limits(self) -> None:
-        deadline = self._deal.deadline
-        if deadline is not None and time.monotonic() >= deadline:
-            self.stop("budget")
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._spent = True
         limit = self._deal.max_failures
         if limit is not None and sum(self.progress.failures.values()) >= limit:
             self.stop("max-failures")
@@ -174,8 +175,7 @@ class Driver:
             self.progress.failures[failing[0].kind.stage.value] += 1
 
     def _drop_overdue(self) -> None:
-        deadline = self._deal.deadline
-        if deadline is not None and time.monotonic() > deadline + GRACE_S and self._flying:
+        if self._deadline is not None and time.monotonic() > self._deadline + GRACE_S:
             self._flying.clear()
 
     def _flush(self, *, force: bool = False) -> None:
@@ -188,5 +188,5 @@ class Driver:
 
     def _refresh(self) -> None:
         self.progress.workers = self._fleet.size
-        self.progress.draining = self._stop
+        self.progress.draining = self._stop or ("budget" if self._spent else "")
         self._display.show(self.progress)

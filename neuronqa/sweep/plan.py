@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 from neuronqa.catalog import Catalog
 from neuronqa.catalog.status import from_facts
@@ -174,7 +174,7 @@ class _Planner:
         self._said: deque[str] = deque(maxlen=20)
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._feed, self._listen)]
 
-    def __enter__(self) -> _Planner:
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
         return self

@@ -1,0 +1,122 @@
+"""`neuronqa sweep`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from neuronqa.cli.options import AsJson, Db
+from neuronqa.cli.output import err, out, print_json
+from neuronqa.domain.case import Dtype, Mode
+from neuronqa.errors import ExitCode, UsageError
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command(help="Run a catalog's models on a device and judge them, or go on with a sweep that was interrupted.")
+def sweep(
+    catalog: Annotated[
+        str | None, typer.Option(metavar="NAME|DIR", help="Catalog: top-100k, mini, or a folder.", show_default=False)
+    ] = None,
+    select: Annotated[
+        str, typer.Option(metavar="EXPR", help="Sweep a part, e.g. 'type:llama' or 'top-500'; a catalog of its own.")
+    ] = "",
+    policy: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="What must pass: gating, quick, or a file.")
+    ] = "gating",
+    device: Annotated[str, typer.Option(help="Device: neuron, cpu:inductor, or another accelerator.")] = "neuron",
+    profile: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="What the simulated device can do.")
+    ] = "trn2-sdk2.33",
+    overlay: Annotated[list[str] | None, typer.Option(metavar="FILE", help="Kernels to add to the device.")] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Stop executing after this long (90s, 10m, 2h); the rest counts as not run.", show_default=False
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Execute at most this many workloads.", show_default=False)
+    ] = None,
+    mode: Annotated[
+        Mode | None,
+        typer.Option(help="Run only this mode; required cases of the other count as not run.", show_default=False),
+    ] = None,
+    dtype: Annotated[
+        Dtype | None, typer.Option(help="Run only this dtype; the others count as not run.", show_default=False)
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker slots (default: one a core).", show_default=False)
+    ] = None,
+    max_failures: Annotated[
+        int | None, typer.Option(min=1, help="Stop after this many failing workloads.", show_default=False)
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="SWEEP", help="Go on with this sweep.", show_default=False)
+    ] = None,
+    gate: Annotated[
+        str | None,
+        typer.Option(metavar="EXPR", help="Exit 0, 1 or 5 by e.g. 'green>=80%,runs>=95%'.", show_default=False),
+    ] = None,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    from neuronqa.cli.progress import SweepProgress
+    from neuronqa.sweep.budget import parse_budget
+    from neuronqa.sweep.run import SweepRequest, ray_fleet, resume_sweep, run_sweep
+
+    if (catalog is None) == (resume is None):
+        raise UsageError("name either a catalog or a sweep to resume", hint="e.g. --catalog top-100k")
+    seconds = None if budget is None else parse_budget(budget)
+    _check_gate(gate, policy)
+    with SweepProgress(err) as display:
+        if resume is not None:
+            swept = resume_sweep(resume, db, workers, display, ray_fleet)
+        else:
+            request = SweepRequest(
+                catalog=catalog or "",
+                select=select,
+                policy=policy,
+                device=device,
+                profile=profile,
+                overlays=tuple(overlay or ()),
+                budget_s=seconds,
+                limit=limit,
+                mode=mode,
+                dtype=dtype,
+                max_failures=max_failures,
+                **({} if workers is None else {"workers": workers}),
+            )
+            swept = run_sweep(request, db, display, ray_fleet)
+    code = _print(swept.name, db, gate, as_json=as_json)
+    raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
+
+
+def _check_gate(gate: str | None, policy: str) -> None:
+    """A gate that does not parse is refused before hours are spent."""
+    from neuronqa.sweep.policies import GateExpression, load_policy
+
+    if gate is not None:
+        GateExpression.parse(gate, load_policy(policy))
+
+
+def _print(name: str, db: str | None, gate: str | None, *, as_json: bool) -> ExitCode:
+    from neuronqa.db.engine import open_engine
+    from neuronqa.report.build import build
+    from neuronqa.report.text import print_report
+    from neuronqa.report.value import to_json
+    from neuronqa.sweep.policies import GateExpression
+
+    engine = open_engine(db)
+    with engine.connect() as connection:
+        report = build(connection, name)
+    if as_json:
+        print_json(to_json(report))
+    else:
+        print_report(report, out)
+    if gate is None:
+        return ExitCode.DONE
+    verdict = GateExpression.parse(gate, report.policy).judge(report.gates)
+    err.print(f"gate {gate}: {'holds' if verdict is ExitCode.DONE else verdict.name.lower().replace('_', ' ')}")
+    return verdict
