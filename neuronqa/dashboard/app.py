@@ -22,7 +22,9 @@ from neuronqa.sweep.standings import standings
 from neuronqa.triage.causes import Cluster
 
 SECURITY_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -40,7 +42,7 @@ def create_app(engine: Engine) -> FastAPI:
         with engine.connect() as db:
             yield db
 
-    Db = Annotated[Connection, Depends(connection)]
+    Reading = Annotated[Connection, Depends(connection)]  # noqa: N806 - a type
 
     @app.middleware("http")
     async def secure(request: Request, call_next: Any) -> Response:
@@ -53,7 +55,7 @@ def create_app(engine: Engine) -> FastAPI:
         return pages.show("error.html", status=404, message=str(error))
 
     @app.get("/", response_class=HTMLResponse)
-    def overview(db: Db, sweep: str | None = None) -> HTMLResponse:
+    def overview(db: Reading, sweep: str | None = None) -> HTMLResponse:
         row = queries.sweep(db, sweep)
         return pages.show(
             "overview.html",
@@ -63,11 +65,11 @@ def create_app(engine: Engine) -> FastAPI:
         )
 
     @app.get("/overview.json")
-    def overview_json(db: Db, sweep: str | None = None) -> JSONResponse:
+    def overview_json(db: Reading, sweep: str | None = None) -> JSONResponse:
         return JSONResponse(to_json(build(db, sweep)))
 
     @app.get("/cluster/{key}.json")
-    def cluster_json(db: Db, key: str, sweep: str | None = None) -> JSONResponse:
+    def cluster_json(db: Reading, key: str, sweep: str | None = None) -> JSONResponse:
         row = queries.sweep(db, sweep)
         cluster = _cluster(db, row, key)
         found = queries.members(db, row.id, cluster.cause.check, cluster.cause.outcome)
@@ -79,7 +81,7 @@ def create_app(engine: Engine) -> FastAPI:
         return JSONResponse({"schema_version": 1, "sweep": row.name, "cluster": cause_json(cluster), "cases": body})
 
     @app.get("/cluster/{key}", response_class=HTMLResponse)
-    def cluster_page(db: Db, key: str, sweep: str | None = None) -> HTMLResponse:
+    def cluster_page(db: Reading, key: str, sweep: str | None = None) -> HTMLResponse:
         row = queries.sweep(db, sweep)
         cluster = _cluster(db, row, key)
         found = queries.members(db, row.id, cluster.cause.check, cluster.cause.outcome)
