@@ -256,6 +256,11 @@ class Kind(Enum):
     def reason(self) -> str:
         return self.value.partition(":")[2]
 
+    @property
+    def rules(self) -> Rules:
+        """The kind's row of the outcome table."""
+        return rules(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
