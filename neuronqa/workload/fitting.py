@@ -1,0 +1,106 @@
+"""Inputs are fitted to a model: guessed, tried in one forward, and repaired by what the model says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from neuronqa.domain.outcome import Kind
+from neuronqa.workload import learnt, recipes
+from neuronqa.workload.inputs import UnknownArgument, synthesise, with_labels
+from neuronqa.workload.inputs.adaptation import Adaptation
+from neuronqa.workload.inputs.scene import Scene
+from neuronqa.workload.inputs.table import MODALITIES
+from neuronqa.workload.loss import Projection, has_own, own
+from neuronqa.workload.repair import MOST_STEPS, Trouble, remedies
+from neuronqa.workload.runnable import BuildFailure
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Inputs a model ran on, the loss that fits its outputs, and how they differ from the first guess."""
+
+    adaptation: Adaptation
+    inputs: dict[str, Any]
+    loss: Callable[[Any], Tensor]
+    tries: int
+
+
+def fit(scene: Scene, name: str) -> Fitted:
+    """Find inputs on which the model runs and gives a loss. Raises BuildFailure.
+
+    `name` is the workload's hash, under which the adaptation that worked is kept. The model is left as it was, in the
+    mode the adaptation asks for.
+    """
+    first = recipes.adaptation(scene)
+    known = learnt.recall(name)
+    buffers = {key: value.clone() for key, value in scene.model.named_buffers()}
+    fitted = _search(scene, known if known is not None else first)
+    if fitted.adaptation not in (first, known):
+        learnt.keep(name, fitted.adaptation)
+    _restore(scene, buffers)
+    return fitted
+
+
+def partial(scene: Scene, adaptation: Adaptation) -> tuple[str, ...]:
+    """What a run with this adaptation lacks."""
+    lacking = {MODALITIES[name] for name in adaptation.without if name in MODALITIES and name in scene.parameters}
+    if not adaptation.labels:
+        lacking.add("labels")
+    if not adaptation.train:
+        lacking.add("train-mode")
+    return tuple(sorted(lacking))
+
+
+def _search(scene: Scene, start: Adaptation) -> Fitted:
+    """Depth first over remedies, to the first adaptation the model runs on."""
+    seen: list[Adaptation] = []
+    waiting = [start]
+    first_error: Exception | None = None
+    while waiting and len(seen) < MOST_STEPS:
+        adaptation = waiting.pop()
+        if adaptation in seen:
+            continue
+        seen.append(adaptation)
+        inputs: dict[str, Any] = {}
+        try:
+            inputs = _inputs(scene, adaptation)
+            return Fitted(adaptation, inputs, _forward(scene, adaptation, inputs), len(seen))
+        except UnknownArgument as error:
+            raise BuildFailure(Kind.INPUTS_ERROR, f"unknown argument {error}", f"nothing makes {error}") from error
+        except Exception as error:  # noqa: BLE001 - a model may raise anything; what it says is the repair
+            first_error = first_error or error
+            trouble = Trouble(scene, adaptation, inputs, error)
+            waiting += [found for found in reversed(remedies(trouble)) if found not in seen]
+    text = " ".join(f"{type(first_error).__name__}: {first_error}".split())
+    raise BuildFailure(Kind.INPUTS_ERROR, text, text) from first_error
+
+
+def _inputs(scene: Scene, adaptation: Adaptation) -> dict[str, Any]:
+    given = synthesise(scene, adaptation)
+    recipes.inputs(scene, given)
+    return with_labels(scene, adaptation, given)
+
+
+def _forward(scene: Scene, adaptation: Adaptation, inputs: dict[str, Any]) -> Callable[[Any], Tensor]:
+    """Run once and return the loss that fits the outputs. Raises whatever the model raises, or ValueError."""
+    scene.model.train(adaptation.train)
+    torch.manual_seed(scene.seed)
+    outputs = scene.model(**inputs)
+    if has_own(outputs):
+        return own
+    projection = Projection(scene.seed)
+    projection(outputs)
+    return projection
+
+
+def _restore(scene: Scene, buffers: dict[str, Tensor]) -> None:
+    """Undo what trial runs did to running statistics."""
+    with torch.no_grad():
+        for key, value in scene.model.named_buffers():
+            if key in buffers and buffers[key].shape == value.shape:
+                value.copy_(buffers[key])

@@ -1,0 +1,105 @@
+"""A spec's config becomes a model on the CPU: checked on the meta device first, then built with deterministic weights."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+import torch
+import transformers
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from neuronqa.domain.identity import relaxed
+from neuronqa.domain.outcome import Kind
+from neuronqa.domain.workload import HfSpec
+from neuronqa.workload import guards
+from neuronqa.workload.complete import instantiate
+from neuronqa.workload.levels import Level
+from neuronqa.workload.runnable import BuildFailure
+from neuronqa.workload.weights import enliven
+
+_MISSING: Final = ("No module named", "requires the", "was not found in your environment", "is not installed")
+_DROPS: Final = ("drop_prob", "drop_path", "drop_path_rate", "layerdrop", "dropout", "activation_dropout", "dropout_prob")
+
+
+def make(spec: HfSpec) -> PreTrainedModel:
+    """Build the model of a spec in float32 and train mode, without any dropout. Raises BuildFailure."""
+    fields = relaxed(spec.config)
+    guards.check_config(fields)
+    guards.check_sizes(fields)
+    model_class = _class(spec)
+    config = _config(spec, fields, model_class)
+    try:
+        with torch.device("meta"):
+            skeleton = model_class(config)
+        guards.check_model(skeleton, Level(spec.level))
+        torch.manual_seed(spec.seed)
+        model = model_class(_config(spec, fields, model_class))
+    except BuildFailure:
+        raise
+    except Exception as error:
+        raise failure(error) from error
+    model.float().train()
+    without_dropout(model)
+    enliven(model, spec.seed)
+    return model
+
+
+def without_dropout(model: nn.Module) -> None:
+    """Set every dropout-like probability of every module to zero."""
+    for module in model.modules():
+        if isinstance(module, nn.modules.dropout._DropoutNd):
+            module.p = 0.0
+        for name in _DROPS:
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+
+
+def failure(error: BaseException) -> BuildFailure:
+    """The outcome of an exception raised while a model was built."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, ImportError) or any(sign in str(error) for sign in _MISSING):
+        return BuildFailure(Kind.BUILD_MISSING_DEPENDENCY, _library(str(error)), text)
+    if isinstance(error, MemoryError):
+        return BuildFailure(Kind.BUILD_OOM, "", text)
+    return BuildFailure(Kind.BUILD_ERROR, text, text)
+
+
+def _class(spec: HfSpec) -> type[PreTrainedModel]:
+    try:
+        found = getattr(importlib.import_module(spec.module), spec.class_name)
+    except Exception as error:
+        raise failure(error) from error
+    assert issubclass(found, PreTrainedModel)
+    return found
+
+
+def _config(spec: HfSpec, fields: dict[str, Any], model_class: type[PreTrainedModel]) -> PreTrainedConfig:
+    """The config object `model_class` is made of: the spec's own, or the part of it that the class is for."""
+    try:
+        config = instantiate(spec.model_type, fields)
+    except Exception as error:
+        raise failure(error) from error
+    wanted = model_class.config_class
+    if isinstance(wanted, type) and not isinstance(config, wanted):
+        part = next((v for v in _parts(config) if isinstance(v, wanted)), None)
+        config = part if part is not None else config
+    config.dtype = None
+    return config
+
+
+def _parts(config: PreTrainedConfig) -> list[PreTrainedConfig]:
+    own = [value for value in vars(config).values() if isinstance(value, PreTrainedConfig)]
+    return own + [deeper for part in own for deeper in _parts(part)]
+
+
+def _library(text: str) -> str:
+    words = text.replace("'", " ").replace("`", " ").split()
+    for before in ("named", "the"):
+        if before in words[:-1]:
+            return words[words.index(before) + 1]
+    return ""
+
+
+transformers.logging.set_verbosity(transformers.logging.CRITICAL)

@@ -1,0 +1,252 @@
+"""Narrower hidden spaces that still fit each other.
+
+Every (sub-)config gets one divisor for all its widths: heads are divided by one factor, head dimensions by another,
+everything else by their product. So sums, multiples, GQA ratios and splits survive without being known. Sub-configs
+that share a hidden size share the divisor, and a width that equals another sub-config's hidden size follows that one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from neuronqa.workload.levels import Reach
+from neuronqa.workload.meaning import Meaning, meaning
+from neuronqa.workload.tree import Node, is_count, is_counts
+
+GRAIN: Final = 8
+"""Free widths are multiples of this: grouped matrix products want 16-byte rows in bf16."""
+NARROW: Final = 16
+"""A width up to here is left alone."""
+LEAST_FREE: Final = 48
+"""A lone width below this is left alone: it may be a small thing with a wide name."""
+LEAST_KV_HEADS: Final = 2
+MQA_HEADS: Final = 4
+LEAST_HEAD_DIM: Final = 8
+
+_HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "d_embed", "emb_dim", "hidden_dim", "width")
+_MAIN_HEADS: Final = (
+    "num_attention_heads",
+    "n_head",
+    "n_heads",
+    "num_heads",
+    "encoder_attention_heads",
+    "attention_heads",
+    "decoder_attention_heads",
+)
+_HEAD_DIMS: Final = ("head_dim", "d_kv", "kv_channels", "qk_nope_head_dim")
+_STAGE_WIDTHS: Final = ("hidden_sizes", "embed_dims", "embed_dim", "hidden_size")
+_FREE: Final = re.compile(r"intermediate|ffn|mlp|inner|_ff|_rank$|projection_dim")
+"""Widths tied to nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divisor:
+    """What heads, head dimensions and all other widths of one (sub-)config are divided by."""
+
+    heads: Fraction
+    head_dim: int
+
+    @property
+    def width(self) -> Fraction:
+        return self.heads * self.head_dim
+
+
+_ONE: Final = Divisor(Fraction(1), 1)
+_UNKNOWN: Final = Divisor(Fraction(1), 8)
+"""For a sub-config that has neither a hidden size nor heads, when no other sub-config has either."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Anatomy:
+    """The attention of one (sub-)config, as far as its fields tell."""
+
+    hidden: int
+    heads: int
+    kv_heads: tuple[int, ...]
+    all_heads: tuple[int, ...]
+    head_dims: tuple[int, ...]
+    hierarchical: bool
+
+
+def narrow(tree: tuple[Node, ...], reach: Reach) -> None:
+    """Divide heads, head dimensions and widths everywhere."""
+    anatomies = {node.path: _anatomy(node.fields) for node in tree}
+    divisors = {path: _divisor(anatomy, reach) for path, anatomy in anatomies.items() if anatomy is not None}
+    shared = _agree(anatomies, divisors)
+    widest = max(divisors.values(), key=lambda d: d.width, default=_UNKNOWN)
+    for node in tree:
+        anatomy = anatomies[node.path]
+        divisor = divisors.get(node.path, widest)
+        _narrow_node(node.fields, anatomy, divisor, shared)
+
+
+def _anatomy(fields: dict[str, Any]) -> _Anatomy | None:
+    staged = isinstance(fields.get("depths"), list)
+    order = _HIDDEN
+    if is_count(fields.get("embed_dim")) and (staged or "spatial_merge_size" in fields or "mlp_ratio" in fields):
+        order = ("embed_dim", *_HIDDEN)
+    hidden = next((fields[n] for n in order if is_count(fields.get(n)) and fields[n] > 0), None)
+    if hidden is None:
+        return None
+    counted = {n: v for n, v in fields.items() if is_count(v) and v > 0}
+    kv = tuple(v for n, v in counted.items() if meaning(n) is Meaning.KV_HEADS)
+    queries = {n: v for n, v in counted.items() if meaning(n) is Meaning.HEADS}
+    main = next((queries[n] for n in _MAIN_HEADS if n in queries), 0)
+    listed = [v for n, vs in fields.items() if "heads" in n and is_counts(vs) for v in vs if v > 0]
+    dims = tuple(v for n, v in counted.items() if meaning(n) is Meaning.HEAD_DIM)
+    return _Anatomy(hidden, main, kv or (main,), (*queries.values(), *kv, *listed), dims, staged or not main)
+
+
+def _divisor(anatomy: _Anatomy, reach: Reach) -> Divisor:
+    if not reach.widths:
+        return _ONE
+    if anatomy.hierarchical:
+        return Divisor(Fraction(1), _halvings(anatomy.hidden, max(reach.least_width, 32)))
+    return Divisor(_heads_by(anatomy, reach), _head_dim_by(anatomy, reach))
+
+
+def _halvings(value: int, least: int) -> int:
+    by = 1
+    while value % (2 * by) == 0 and value // (2 * by) >= least:
+        by *= 2
+    return by
+
+
+def _heads_by(anatomy: _Anatomy, reach: Reach) -> Fraction:
+    """The largest divisor that leaves every head count whole and at least two key-value heads; MQA keeps its one."""
+    if not reach.heads:
+        return Fraction(1)
+    fewest = min(anatomy.kv_heads)
+    if fewest == 1:
+        only_queries = [h for h in anatomy.all_heads if h > 1]
+        whole = only_queries and all(h == anatomy.heads for h in only_queries)
+        return Fraction(anatomy.heads, MQA_HEADS) if whole and anatomy.heads > MQA_HEADS else Fraction(1)
+    common = math.gcd(*anatomy.all_heads)
+    fits = [by for by in range(1, common + 1) if common % by == 0 and fewest // by >= LEAST_KV_HEADS]
+    return Fraction(max(fits, default=1))
+
+
+def _head_dim_by(anatomy: _Anatomy, reach: Reach) -> int:
+    """The level's divisor, or the largest below it that leaves every head dimension whole and even."""
+    own = anatomy.hidden // anatomy.heads if anatomy.hidden % anatomy.heads == 0 else 0
+    dims = [d for d in (*anatomy.head_dims, own) if d > 0] or [64]
+    for by in range(reach.head_dim, 1, -1):
+        if all(d % by == 0 and (d // by) % 2 == 0 and d // by >= LEAST_HEAD_DIM for d in dims):
+            return by
+    return 1
+
+
+def _agree(anatomies: dict[str, _Anatomy | None], divisors: dict[str, Divisor]) -> dict[int, int]:
+    """Give sub-configs of one hidden size one divisor; return what each hidden size becomes."""
+    by_hidden: dict[int, list[str]] = {}
+    for path, anatomy in anatomies.items():
+        if anatomy is not None and not anatomy.hierarchical:
+            by_hidden.setdefault(anatomy.hidden, []).append(path)
+    shared: dict[int, int] = {}
+    for hidden, paths in by_hidden.items():
+        if len({divisors[path].width for path in paths}) > 1:
+            common = Divisor(Fraction(1), math.gcd(*(divisors[path].head_dim for path in paths)))
+            divisors.update(dict.fromkeys(paths, common))
+        shared[hidden] = divided(hidden, divisors[paths[0]].width)
+    return shared
+
+
+def divided(value: int, by: Fraction) -> int:
+    """`value / by` where that is whole, else rounded up to a multiple of eight."""
+    exact = value / by
+    if exact.denominator == 1:
+        return exact.numerator
+    return max(GRAIN, -(-math.ceil(exact) // GRAIN) * GRAIN)
+
+
+def _narrow_node(fields: dict[str, Any], anatomy: _Anatomy | None, divisor: Divisor, shared: dict[int, int]) -> None:
+    hierarchical = anatomy is None or anatomy.hierarchical
+    by = _staged_divisor(fields, divisor) if hierarchical else divisor
+    hidden = anatomy.hidden if anatomy and not hierarchical else 0
+    for name, value in fields.items():
+        idea = meaning(name)
+        if idea in (Meaning.HEADS, Meaning.KV_HEADS):
+            fields[name] = _fewer(value, by.heads)
+        elif idea is Meaning.HEAD_DIM and is_count(value) and value > LEAST_HEAD_DIM and value % by.head_dim == 0:
+            fields[name] = value // by.head_dim
+        elif idea is Meaning.WIDTH:
+            fields[name] = _narrower(name, value, by.width, hidden, shared)
+    _narrow_ropes(fields, by.head_dim)
+
+
+def _staged_divisor(fields: dict[str, Any], divisor: Divisor) -> Divisor:
+    """Hierarchical models: one divisor for the widths of all stages, with eight channels a head left."""
+    widths = [v for n, vs in fields.items() if meaning(n) is Meaning.WIDTH and is_counts(vs) for v in vs if v > NARROW]
+    heads = next((vs for n, vs in fields.items() if meaning(n) is Meaning.HEADS and is_counts(vs)), None)
+    stages = next((fields[n] for n in _STAGE_WIDTHS if is_counts(fields.get(n))), None)
+    if heads and stages is None and is_count(fields.get("embed_dim")):
+        stages = [fields["embed_dim"] * 2**i for i in range(len(heads))]
+    if heads and stages and len(heads) == len(stages):
+        dims = [width // h for width, h in zip(stages, heads, strict=True) if h]
+        common = math.gcd(*dims)
+        fits = [b for b in range(1, common + 1) if common % b == 0 and min(dims) // b >= LEAST_HEAD_DIM]
+        return Divisor(Fraction(1), max(fits, default=1))
+    if not widths:
+        return divisor
+    by = 1
+    while min(widths) // (2 * by) >= GRAIN and 2 * by <= max(divisor.width, 4):
+        by *= 2
+    return Divisor(Fraction(1), by)
+
+
+def _fewer(value: Any, by: Fraction) -> Any:
+    if is_count(value):
+        exact = value / by
+        return exact.numerator if exact.denominator == 1 and exact > 0 else value
+    if is_counts(value):
+        return [_fewer(each, by) for each in value]
+    return value
+
+
+def _narrower(name: str, value: Any, by: Fraction, hidden: int, shared: dict[int, int]) -> Any:
+    if is_counts(value):
+        return [_one(name, each, by, hidden, shared) for each in value] if max(value) > NARROW else value
+    staged = hidden == 0
+    if is_count(value) and (value >= LEAST_FREE or (staged and value > NARROW)):
+        return _one(name, value, by, hidden, shared)
+    return value
+
+
+def _one(name: str, value: int, by: Fraction, hidden: int, shared: dict[int, int]) -> int:
+    if value <= NARROW:
+        return value
+    if hidden and value == hidden:
+        return shared.get(hidden, divided(hidden, by))
+    free = bool(_FREE.search(name))
+    if value in shared and hidden and not free:
+        return shared[value]
+    if hidden and value > hidden and value % hidden == 0 and value // hidden <= NARROW:
+        small = shared.get(hidden, divided(hidden, by)) * (value // hidden)
+    else:
+        small = divided(value, by)
+    return -(-small // GRAIN) * GRAIN if free else max(GRAIN, small)
+
+
+def _narrow_ropes(fields: dict[str, Any], by: int) -> None:
+    """Rope tables hold one entry a pair of head dimensions, and sections that add up to half of it."""
+    for name in ("rope_parameters", "rope_scaling"):
+        outer = fields.get(name)
+        if not isinstance(outer, dict) or by == 1:
+            continue
+        for rope in (outer, *(v for v in outer.values() if isinstance(v, dict))):
+            if is_counts(rope.get("mrope_section")):
+                rope["mrope_section"] = sections(rope["mrope_section"], sum(rope["mrope_section"]) // by)
+            for table in ("short_factor", "long_factor"):
+                if isinstance(rope.get(table), list):
+                    rope[table] = rope[table][: max(1, len(rope[table]) // by)]
+
+
+def sections(old: list[int], total: int) -> list[int]:
+    """Split `total` in the proportions of `old`, each part at least one; the first takes the remainder."""
+    parts = [max(1, each * total // sum(old)) for each in old]
+    parts[0] += total - sum(parts)
+    return parts
