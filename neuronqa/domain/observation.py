@@ -186,6 +186,8 @@ class Exit:
     peak_rss: int = 0
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    fault: str = ""
+    """What failed in the harness itself, in the child; then nothing is known of the case."""
 
 
 def from_json(cls: type[Any], value: Mapping[str, Any]) -> Any:

@@ -1,0 +1,107 @@
+"""Runs one child at a time below a zygote and replaces the zygote when it dies."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from neuronqa.domain.observation import Exit, Progress
+from neuronqa.domain.policy import Limits
+from neuronqa.worker import confine, folders, frames, zygote
+from neuronqa.worker.confine import Confinement
+from neuronqa.worker.handle import START_S, ZygoteHandle, ZygoteLost
+from neuronqa.worker.leftovers import SharedMemory
+from neuronqa.worker.watch import Watch
+
+log = logging.getLogger(__name__)
+
+
+class Supervisor:
+    """Owns a zygote. To be used on the main thread, one call at a time.
+
+    `work` is a private folder: children see nothing of the machine's writable places but what lies in it.
+    """
+
+    def __init__(self, work: Path, settings: zygote.Settings) -> None:
+        self._work = work
+        self._uid = confine.child_uid()
+        self._settings = replace(settings, work=str(work), uid=self._uid)
+        self._zygote: ZygoteHandle | None = None
+        self._runs = 0
+
+    def start(self) -> ZygoteHandle:
+        """Return the living zygote; start one if there is none. Raises EnvironmentFault if it does not start."""
+        if self._zygote is not None and not self._zygote.alive:
+            self.close()
+        if self._zygote is None:
+            self._zygote = ZygoteHandle(self._settings)
+        return self._zygote
+
+    def share(self, modules: Sequence[str]) -> None:
+        """Import installed modelling modules before the next fork, so that no child needs to. Others are left out."""
+        trusted = [module for module in modules if module.startswith(zygote.TRUSTED_PREFIX)]
+        if not trusted:
+            return
+        try:
+            handle = self.start()
+            handle.tell({"kind": "import", "modules": trusted})
+            handle.answer(START_S)
+        except ZygoteLost as lost:
+            self._lost(lost, f"importing {', '.join(trusted)}")
+
+    def run(self, role: str, request: Mapping[str, Any], limit: Limits) -> Exit:
+        """Play `role` in a child of its own. `request["out"]`, a folder below the work folder, is made for it.
+
+        A child whose zygote dies is void and runs once more below a new one: it may be innocent.
+        Raises EnvironmentFault when no zygote can be started.
+        """
+        for _ in range(2):
+            try:
+                return self._run(role, request, limit)
+            except ZygoteLost as lost:
+                self._lost(lost, f"a {role} child")
+                folders.remove(Path(request["out"]))
+        note = "neuronqa: the zygote died under this case, and a new one under its second run"
+        return Exit(done=False, progress=Progress.STARTED, signal="SIGKILL", stderr_tail=note)
+
+    def _run(self, role: str, request: Mapping[str, Any], limit: Limits) -> Exit:
+        handle = self.start()
+        self._runs += 1
+        out = folders.make(Path(request["out"]), self._uid)
+        scratch = folders.make(self._work / f"scratch-{self._runs}", self._uid)
+        mark_file = scratch / ".last-op"
+        mark_file.touch(0o600)
+        folders.give(mark_file, self._uid)
+        task = frames.Task(
+            role=role,
+            request={**request, "last_op_file": str(mark_file)},
+            scratch=str(scratch),
+            writable=(str(scratch), str(out)),
+            deadline_s=limit.deadline_s,
+            memory_mb=limit.memory_mb,
+        )
+        try:
+            with self._clean_shared_memory(handle), Watch(handle, task, mark_file) as watch:
+                return watch.exit()
+        finally:
+            folders.remove(scratch)
+            folders.vet(out)
+
+    def _clean_shared_memory(self, handle: ZygoteHandle) -> AbstractContextManager[object]:
+        if handle.confinement is Confinement.SEALED:
+            return nullcontext()
+        return SharedMemory.kept_clean(self._uid)
+
+    def _lost(self, why: ZygoteLost, during: str) -> None:
+        log.warning("A zygote was lost during %s: %s.", during, why, extra={"action": "zygote_lost"})
+        self.close()
+
+    def close(self) -> None:
+        """End the zygote and all that runs below it."""
+        if self._zygote is not None:
+            self._zygote.kill()
+            self._zygote = None

@@ -1,0 +1,219 @@
+"""`python -m neuronqa.worker.zygote CONTROL PARENT`: imports once what every child needs, then forks one child a task.
+
+Two processes. The *keeper* shuts the zygote off from the machine, waits for it, and clears up when the supervisor is
+killed. The *zygote* has one thread, no tensors in flight and no device: only then is a fork sound. It serves one child
+at a time and reports its end only when nothing that child started is left.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import resource
+import shutil
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from neuronqa.worker import child, confine, frames, limits, linux
+from neuronqa.worker.confine import Confinement
+
+TRUSTED_PREFIX: Final = "transformers.models."
+"""Modules that may be imported before a fork on request: code that was installed, never what a catalog names."""
+
+_THREADS: Final = Path("/proc/self/task")
+
+ENVIRONMENT: Final = {
+    "OMP_NUM_THREADS": "1",  # a parallel region before a fork hangs every child
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+    "CUDA_VISIBLE_DEVICES": "",
+    "HF_HUB_OFFLINE": "1",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What one zygote is told when it starts."""
+
+    entry: str = "neuronqa.worker.roles:run"
+    """`module:function` that plays a role in the child."""
+    preload: tuple[str, ...] = ()
+    """Modules every child shares."""
+    warm: str = ""
+    """`module:function` called once after the imports; empty for none."""
+    confinement: Confinement | None = None
+    """None: the best the machine allows."""
+    work: str = ""
+    uid: int | None = None
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Become the keeper; fork the zygote."""
+    control = socket.socket(fileno=int(arguments[0]))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    linux.die_with_parent(int(arguments[1]), signal.SIGTERM)
+    settings = _settings(frames.receive(control)[0])
+    confinement = settings.confinement or confine.best()
+    confine.enter(confinement)
+    pid = os.fork()
+    if pid == 0:
+        _be_zygote(control, settings, confinement)
+    control.close()
+    _keep(pid, confinement, settings.work, parent=int(arguments[1]))
+
+
+def _settings(message: dict[str, Any]) -> Settings:
+    chosen = message.pop("confinement")
+    preload = tuple(message.pop("preload"))
+    return Settings(**message, preload=preload, confinement=Confinement(chosen) if chosen else None)
+
+
+def order(settings: Settings) -> dict[str, Any]:
+    """The first message on the control socket."""
+    return asdict(settings)
+
+
+def _keep(zygote: int, confinement: Confinement, work: str, *, parent: int) -> NoReturn:
+    """Wait for the zygote's end or the supervisor's; in either case nothing may stay behind."""
+    while True:
+        if signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) is signal.SIGTERM:
+            os.kill(zygote, signal.SIGKILL)
+        ended, status = os.waitpid(zygote, os.WNOHANG)
+        if ended:
+            break
+    if confinement is Confinement.BARE:
+        confine.kill_descendants(confinement)
+    if os.getppid() != parent:
+        shutil.rmtree(work, ignore_errors=True)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _be_zygote(control: socket.socket, settings: Settings, confinement: Confinement) -> NoReturn:
+    try:
+        linux.die_with_parent(os.getppid())
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        confine.settle(confinement)
+        Zygote(control, settings, confinement).serve()
+        os._exit(0)
+    except BaseException:  # noqa: BLE001 - nothing may leave this process but its end
+        text = traceback.format_exc()
+        sys.stderr.write(text)
+        frames.send(control, {"kind": "failed", "error": text[-4000:]})
+    os._exit(child.FAULT_CODE)
+
+
+class Zygote:
+    """Serves one supervisor over one socket, one child at a time."""
+
+    def __init__(self, control: socket.socket, settings: Settings, confinement: Confinement) -> None:
+        self._control = control
+        self._confinement = confinement
+        self._around = child.Surroundings(
+            zygote=os.getpid(),
+            confinement=confinement,
+            uid=settings.uid,
+            work=settings.work,
+            entry=settings.entry,
+        )
+        self._settings = settings
+
+    def serve(self) -> None:
+        """Return when the supervisor closes its end."""
+        began = time.monotonic()
+        for module in self._settings.preload:
+            importlib.import_module(module)
+        if self._settings.warm:
+            module, _, function = self._settings.warm.partition(":")
+            getattr(importlib.import_module(module), function)()
+        _make_fork_safe()
+        seconds = time.monotonic() - began
+        me = os.pidfd_open(os.getpid())
+        frames.send(self._control, {"kind": "ready", "confinement": self._confinement, "seconds": seconds}, [me])
+        os.close(me)
+        while True:
+            try:
+                message, descriptors = frames.receive(self._control)
+            except EOFError:
+                return
+            if message["kind"] == "import":
+                self._import(message["modules"])
+            else:
+                self._fork(descriptors)
+
+    def _import(self, modules: list[str]) -> None:
+        """Import on request. A module that cannot be imported is the child's news to tell."""
+        for module in modules:
+            try:
+                importlib.import_module(module)
+            except Exception:  # noqa: BLE001 - importing a module may raise anything
+                traceback.print_exc()
+        _make_fork_safe()
+        frames.send(self._control, {"kind": "imported"})
+
+    def _fork(self, descriptors: list[int]) -> None:
+        """Fork a child, tell its process, wait for its end, sweep up after it, tell how it ended."""
+        task_file, page, output, stack = descriptors
+        base = {"anonymous": limits.own_memory("RssAnon"), "resident": limits.own_memory("VmRSS")}
+        pid = os.fork()
+        if pid == 0:
+            self._play(task_file, page, output, stack)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        handle = os.pidfd_open(pid)
+        frames.send(self._control, {"kind": "forked", **base}, [handle])
+        os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+        at = time.monotonic()
+        os.close(handle)
+        if self._confinement is Confinement.BARE:
+            _kill_group(pid)
+        _, status, usage = os.wait4(pid, 0)
+        strays = confine.kill_descendants(self._confinement)
+        frames.send(
+            self._control,
+            {
+                "kind": "ended",
+                "at": at,
+                "status": status,
+                "peak": usage.ru_maxrss * 1024,
+                "cpu_s": usage.ru_utime + usage.ru_stime,
+                "strays": strays,
+            },
+        )
+
+    def _play(self, task_file: int, page: int, output: int, stack: int) -> NoReturn:
+        task = frames.Task.from_bytes(frames.content(task_file, os.fstat(task_file).st_size))
+        child.play(task, frames.StatusPage(page), output, stack, self._around)
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)  # its leader is not yet reaped, so the number is still its own
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _make_fork_safe() -> None:
+    """Keep the collector from touching, and so copying, what children share; refuse to fork beside other threads."""
+    gc.collect()
+    gc.freeze()
+    patience = time.monotonic() + 1
+    while (threads := len(list(_THREADS.iterdir()))) > 1:
+        if time.monotonic() > patience:
+            raise RuntimeError(f"the zygote has {threads} threads; forking it would hang its children")
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    main(sys.argv[1:])
