@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from neuronqa.device.neuron import build, profile, registration, shim
-from neuronqa.device.neuron.compiler import backend, metrics
 from neuronqa.device.neuron.recorder import LedgerRecording
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
+from neuronqa.device.neuron.vector import build_vector
+from neuronqa.device.prepare import Prepared
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.observation import GraphUse
 from neuronqa.errors import BadInput
@@ -45,6 +47,8 @@ class NeuronDevice:
         return DEVICE
 
     def graph_use(self) -> GraphUse:
+        from neuronqa.device.neuron.compiler import metrics
+
         return metrics.graph_use()
 
     def error_code(self, error: BaseException) -> str:
@@ -66,7 +70,15 @@ class NeuronDevice:
 
 
 class NeuronAdapter:
-    """Loads the simulated device."""
+    """Prepares and loads the simulated device."""
+
+    def prepare(self, order: BuildOrder) -> Prepared:
+        """Build the device, or find it in the cache. Raises BadInput for an unknown profile or overlay,
+        EnvironmentFault for a machine that cannot build.
+        """
+        vector = build_vector(order)
+        built = build.ensure()
+        return Prepared(order=replace(order, binary=str(built.path)), vector=vector, seconds=built.seconds)
 
     def load(self, order: BuildOrder, last_op_file: str = "") -> NeuronDevice:
         """Register the device with torch and arm what `order` says.
@@ -82,7 +94,6 @@ class NeuronAdapter:
         module = registration.register(shim_module, chosen)
         if last_op_file:
             shim_module.map_mark_file(last_op_file)
-        backend.register(shim_module, chosen)
         for name in order.forced_cpu:
             shim_module.force_to_cpu(name)
         return NeuronDevice(shim_module, module)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from neuronqa.device.neuron import distributed, dynamo
+from neuronqa.device.neuron import attention, distributed
+from neuronqa.device.neuron.afterwards import when_imported
 from neuronqa.device.neuron.profile import Mechanism, Profile, Where
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
 from neuronqa.errors import BadInput
@@ -24,9 +25,18 @@ def register(shim: Any, profile: Profile) -> NeuronModule:
     module = NeuronModule(shim, profile)
     torch._register_device_module(DEVICE, module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    dynamo.register(module)
+    when_imported("torch._dynamo", lambda: _meet_dynamo(shim, profile, module))
+    attention.allow_flex_attention()
     distributed.register()
     return module
+
+
+def _meet_dynamo(shim: Any, profile: Profile, module: NeuronModule) -> None:
+    from neuronqa.device.neuron import dynamo
+    from neuronqa.device.neuron.compiler import backend
+
+    dynamo.register(module)
+    backend.register(shim, profile)
 
 
 def logical_devices(profile: Profile) -> int:

@@ -50,44 +50,44 @@ class Ledger:
 
 LEDGER: Final = Ledger()
 
-_AT: Final = re.compile(r"^Graph break.* in user code at (?P<file>.*):(?P<line>\d+)\nGraph Break Reason: (?P<reason>.*)")
+_AT: Final = re.compile(r"^Graph break.* in user code at (?P<file>.*):(?P<line>\d+)\n")
 _SKIPPED: Final = re.compile(r"skip tracing the frame (?P<name>\S+) \((?P<file>.*) line (?P<line>\d+)\)")
+_REASON: Final = re.compile(r"^(?:Graph Break Reason: )?(.+)\n  Explanation:", re.MULTILINE)
 _LINK: Final = re.compile(r"/gb(\d+)\.html")
 
 
-class BreakHandler(logging.Handler):
-    """Reads dynamo's graph-break messages into the ledger."""
+class BreakReader(logging.Filter):
+    """Reads dynamo's graph-break messages into the ledger, and lets them pass only if somebody wants to see them."""
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def __init__(self, wanted: bool) -> None:
+        super().__init__()
+        self._wanted = wanted
+
+    def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
-        at = _AT.match(message)
-        if at:
-            # The reason's own text follows in the message, with the link that holds its number.
-            self._count(at["reason"], message, f"{Path(at['file']).name}:{at['line']}")
-            return
-        skipped = _SKIPPED.search(message)
+        at, skipped = _AT.match(message), _SKIPPED.search(message)
         error = record.exc_info[1] if record.exc_info else None
-        if skipped and error is not None:
-            where = f"{Path(skipped['file']).name}:{skipped['line']} {skipped['name']}"
-            self._count(str(error).partition("\n")[0], str(error), where)
+        if at:
+            _count(message, f"{Path(at['file']).name}:{at['line']}")
+        elif skipped and error is not None:
+            _count(str(error), f"{Path(skipped['file']).name}:{skipped['line']} {skipped['name']}")
+        return self._wanted
 
-    def _count(self, reason: str, text: str, frame: str) -> None:
-        LEDGER.breaks[_registry_id(reason, text), reason.strip(), frame] += 1
 
-
-def _registry_id(reason: str, text: str) -> str:
-    found = _LINK.search(text)
-    if found:
-        return f"GB{found.group(1)}"
-    return str(_load_gb_type_to_gb_id_map().get(reason.strip(), ""))
+def _count(text: str, frame: str) -> None:
+    """The first reason in a message is the cause; others in it tell what the first led to."""
+    reason, link = _REASON.search(text), _LINK.search(text)
+    words = (reason.group(1) if reason else text.partition("\n")[0]).strip()
+    number = f"GB{link.group(1)}" if link else str(_load_gb_type_to_gb_id_map().get(words, ""))
+    LEDGER.breaks[number, words, frame] += 1
 
 
 def listen() -> None:
     """Start counting graph breaks and keeping dynamo's own metrics of every frame."""
     for module in ("symbolic_convert", "convert_frame"):
         logger = logging.getLogger(f"torch._dynamo.{module}.__graph_breaks")
-        if not any(isinstance(handler, BreakHandler) for handler in logger.handlers):
-            logger.addHandler(BreakHandler())
+        if not any(isinstance(reader, BreakReader) for reader in logger.filters):
+            logger.addFilter(BreakReader(wanted=logger.isEnabledFor(logging.DEBUG)))
         logger.setLevel(logging.DEBUG)
     torch._dynamo.utils.set_compilation_metrics_limit(METRICS_LIMIT)
     reset()
