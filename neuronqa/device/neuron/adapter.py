@@ -1,0 +1,99 @@
+"""The simulated device as an adapter: loaded once into a device child, as a build order says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from neuronqa.device.neuron import build, profile, registration, shim
+from neuronqa.device.neuron.recorder import LedgerRecording
+from neuronqa.device.neuron.surface import DEVICE, NeuronModule
+from neuronqa.device.neuron.vector import build_vector
+from neuronqa.device.prepare import Prepared
+from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.observation import GraphUse
+from neuronqa.errors import BadInput
+
+_CODE = re.compile(r"\bNCC_[A-Z]{4}\d{3}\b|\bNRT status \d+\b")
+
+
+class NeuronDevice:
+    """A loaded simulated device."""
+
+    def __init__(self, shim_module: Any, module: NeuronModule) -> None:
+        self._shim = shim_module
+        self._module = module
+
+    @property
+    def torch_device(self) -> torch.device:
+        return torch.device(DEVICE, self._module.current_device())
+
+    @property
+    def not_observable(self) -> tuple[str, ...]:
+        return ()
+
+    def synchronize(self) -> None:
+        self._module.synchronize()
+
+    def recording(self) -> LedgerRecording:
+        return LedgerRecording(self._shim)
+
+    def compile_backend(self) -> str | Callable[..., Any]:
+        return DEVICE
+
+    def graph_use(self) -> GraphUse:
+        from neuronqa.device.neuron.compiler import metrics
+
+        return metrics.graph_use()
+
+    def error_code(self, error: BaseException) -> str:
+        """The code in the message of `error` or of what caused it."""
+        seen: BaseException | None = error
+        while seen is not None:
+            found = _CODE.search(str(seen))
+            if found:
+                return found.group().replace("NRT status", "NRT")
+            seen = seen.__cause__
+        return ""
+
+    def failed_op(self) -> str:
+        """The operator that an exception left last, or an empty string."""
+        return str(self._shim.last_failed_operator())
+
+    def memory_peak(self) -> int:
+        return max(self._module.max_memory_allocated(index) for index in range(self._module.device_count()))
+
+
+class NeuronAdapter:
+    """Prepares and loads the simulated device."""
+
+    def prepare(self, order: BuildOrder) -> Prepared:
+        """Build the device, or find it in the cache. Raises BadInput for an unknown profile or overlay,
+        EnvironmentFault for a machine that cannot build.
+        """
+        vector = build_vector(order)
+        built = build.ensure()
+        return Prepared(order=replace(order, binary=str(built.path)), vector=vector, seconds=built.seconds)
+
+    def load(self, order: BuildOrder, last_op_file: str = "") -> NeuronDevice:
+        """Register the device with torch and arm what `order` says.
+
+        Without `order.binary` the device is built, or found in the cache. Raises BadInput for an unknown profile or
+        fault, EnvironmentFault when the device cannot be built or loaded.
+        """
+        if order.device != DEVICE:
+            raise BadInput(f"the simulated device is named {DEVICE!r}", where=order.device)
+        chosen = profile.load(order.profile)
+        binary = Path(order.binary) if order.binary else build.ensure().path
+        shim_module = shim.load(binary)
+        module = registration.register(shim_module, chosen)
+        if last_op_file:
+            shim_module.map_mark_file(last_op_file)
+        for name in order.forced_cpu:
+            shim_module.force_to_cpu(name)
+        return NeuronDevice(shim_module, module)

@@ -1,0 +1,1 @@
+"""`torch.compile(backend="neuron")`: what is captured, what is refused, and how a graph runs."""

@@ -1,0 +1,114 @@
+"""The dynamo backend `neuron`: AOTAutograd, passes that refuse, and execution on the device.
+
+The real backend lowers the graph to StableHLO and has neuronx-cc compile it. Here the captured graph is checked against
+the profile and then run operator by operator, inside one compiled callable.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.registry import register_backend
+
+from neuronqa.device.neuron.compiler import legality, metrics
+from neuronqa.device.neuron.compiler.errors import NeuronCompileError
+from neuronqa.device.neuron.profile import Profile
+
+log = logging.getLogger(__name__)
+
+NAME = "neuron"
+OPTIONS = ("model_name", "fallback_execution")
+
+
+class NeuronBackend:
+    """What `torch.compile(backend="neuron")` calls. Without a shim (to warm up), graphs run where their tensors are."""
+
+    def __init__(self, profile: Profile, shim: Any = None) -> None:
+        self._profile = profile
+        self._rules = legality.Rules(profile)
+        self._shim = shim
+
+    def __call__(
+        self,
+        module: fx.GraphModule,
+        inputs: Sequence[Any],
+        *,
+        mode: str | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Callable[..., Any]:
+        metrics.LEDGER.backend_calls += 1
+        if mode not in (None, "default"):
+            log.warning("Neuron backend does not support mode='%s', falling back to default mode.", mode)
+        unknown = sorted(set(options or ()) - set(OPTIONS))
+        if unknown:
+            raise NeuronCompileError(f"Neuron backend has no option {unknown[0]!r}; it has {', '.join(OPTIONS)}")
+        name = str((options or {}).get("model_name", "model"))
+        compiler = aot_autograd(
+            fw_compiler=lambda graph, _: self._compile(graph, f"{name}.forward", forward=True),
+            bw_compiler=lambda graph, _: self._compile(graph, f"{name}.backward", forward=False),
+            keep_inference_input_mutations=True,
+        )
+        return compiler(module, inputs)
+
+    def _compile(self, module: fx.GraphModule, name: str, *, forward: bool) -> Callable[..., Any]:
+        started = time.perf_counter_ns()
+        on_device = True
+        try:
+            legality.check_static_shapes(module.graph)
+            self._rules.check(module.graph)
+        except NeuronCompileError as error:
+            if not self._profile.behaviour.whole_graph_fallback:
+                raise
+            log.warning("Falling back to original GraphModule execution: %s", error)
+            on_device = False
+        checked = time.perf_counter_ns()
+        compiled = self._runnable(module, on_device=on_device)
+        operators = [node for node in module.graph.nodes if node.op == "call_function"]
+        metrics.LEDGER.graphs.append(
+            metrics.CompiledGraph(
+                name=name,
+                forward=forward,
+                operators=len(operators),
+                fx_passes_us=(checked - started) // 1000,
+                compile_us=(time.perf_counter_ns() - checked) // 1000,
+                has_collectives=any("c10d" in str(node.target) for node in operators),
+            )
+        )
+        return compiled
+
+    def _runnable(self, module: fx.GraphModule, *, on_device: bool) -> Callable[..., Any]:
+        module.graph.set_codegen(fx.graph._BoxedCodeGen())
+        module.recompile()
+        forward, shim = module.forward, self._shim
+        state = None if shim is None else (shim.GraphState.INSIDE if on_device else shim.GraphState.ON_CPU)
+
+        def run(arguments: list[Any]) -> Any:
+            metrics.LEDGER.executions += 1
+            if shim is None:
+                return forward(arguments)
+            before = shim.exchange_graph_state(state)
+            try:
+                return forward(arguments)
+            finally:
+                shim.exchange_graph_state(before)
+
+        run._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd hands over its list, so inputs die early
+        return run
+
+
+def register(shim: Any, profile: Profile) -> None:
+    """Make `backend="neuron"` known to dynamo, with static shapes, and start counting."""
+    backend = NeuronBackend(profile, shim)
+
+    def neuron(module: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
+        return backend(module, inputs, **kwargs)
+
+    register_backend(neuron, name=NAME)
+    torch._dynamo.config.automatic_dynamic_shapes = False  # a new shape is a new NEFF, never a dynamic one
+    metrics.listen()

@@ -1,0 +1,92 @@
+"""The passes that refuse a graph: dynamic shapes, and what the profile says the compiler does not take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from neuronqa.device.neuron.compiler import predicates
+from neuronqa.device.neuron.compiler.errors import NeuronCompileError
+from neuronqa.device.neuron.profile import Profile, Refusal, Where
+
+
+class Rules:
+    """A profile's refusals inside graphs, by operator."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._of_operator: Mapping[str, list[Refusal]] = defaultdict(list)
+        self._of_all: list[Refusal] = []
+        for refusal in profile.refusals:
+            if Where.GRAPH not in refusal.where:
+                continue
+            if not refusal.operators:
+                self._of_all.append(refusal)
+            for name in refusal.operators:
+                self._of_operator[name].append(refusal)
+
+    def check(self, graph: fx.Graph) -> None:
+        """Raise NeuronCompileError for the first node the compiler would refuse."""
+        for node in graph.nodes:
+            if node.op == "call_function":
+                self._check_node(node)
+
+    def _check_node(self, node: fx.Node) -> None:
+        base, full = _names(node.target)
+        for refusal in [*self._of_operator.get(base, ()), *self._of_operator.get(full, ()), *self._of_all]:
+            if _concerns(refusal, node):
+                raise NeuronCompileError(f"{refusal.message}: {node.target} ({node.name})")
+
+
+def check_static_shapes(graph: fx.Graph) -> None:
+    """Raise NeuronCompileError if any input has a size that is not a number."""
+    dynamic = 0
+    for node in graph.nodes:
+        if node.op != "placeholder":
+            continue
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt):
+            dynamic += 1
+        elif isinstance(value, torch.Tensor):
+            dynamic += sum(1 for size in value.shape if isinstance(size, torch.SymInt))
+    if dynamic:
+        raise NeuronCompileError(
+            "[NCC_EMOD025] Dynamic shapes detected in the model, but torch-neuronx requires static shapes. "
+            f"Found {dynamic} dynamic dimension(s)"
+        )
+
+
+def _names(target: Any) -> tuple[str, str]:
+    """`mm`, `mm.out` of `aten.mm.out`; a higher-order operator has one name only."""
+    if isinstance(target, torch._ops.OpOverload):
+        full = target._schema.name.partition("::")[2]
+        overload = target._schema.overload_name
+        return full, f"{full}.{overload}" if overload else full
+    name = getattr(target, "__name__", str(target))
+    return name, name
+
+
+def _concerns(refusal: Refusal, node: fx.Node) -> bool:
+    args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda argument: argument.meta.get("val"))
+    if refusal.when:
+        return predicates.named(refusal.when)(args, kwargs)
+    if not refusal.dtypes:
+        return True
+    found = list(_tensors((args, kwargs, node.meta.get("val")) if not refusal.operators else args))
+    if refusal.operators:
+        found = found[:1]
+    return any(str(tensor.dtype).removeprefix("torch.") in refusal.dtypes for tensor in found)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)

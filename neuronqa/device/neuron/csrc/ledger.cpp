@@ -1,0 +1,88 @@
+#include "ledger.h"
+
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace neuronqa {
+namespace {
+
+std::atomic<bool> is_recording{false};
+char* mark_file = nullptr;
+
+bool is(const Use& use, c10::ScalarType dtype, Mechanism mechanism) {
+  return use.dtype == dtype && use.mechanism == mechanism;
+}
+
+}  // namespace
+
+void Tally::add(c10::ScalarType dtype, Mechanism mechanism, int64_t bytes, int64_t nanoseconds, Shapes shapes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& use : uses_) {
+    if (is(use, dtype, mechanism)) {
+      use.count += 1;
+      use.bytes += bytes;
+      use.nanoseconds += nanoseconds;
+      return;
+    }
+  }
+  uses_.push_back({dtype, mechanism, 1, bytes, nanoseconds, std::move(shapes)});
+}
+
+std::vector<Use> Tally::uses() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return uses_;
+}
+
+void Tally::clear() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  uses_.clear();
+}
+
+bool recording() {
+  return is_recording.load(std::memory_order_relaxed);
+}
+
+void set_recording(bool on) {
+  is_recording = on;
+}
+
+Mark make_mark(const std::string& name) {
+  Mark mark{};
+  std::strncpy(mark.data(), name.c_str(), kMarkSize - 1);
+  return mark;
+}
+
+void map_mark_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  TORCH_CHECK(file >= 0, "cannot open ", path, ": ", std::strerror(errno));
+  struct stat status {};
+  const bool sized = ::fstat(file, &status) == 0 &&
+      (status.st_size >= static_cast<off_t>(kMarkSize) || ::ftruncate(file, kMarkSize) == 0);
+  void* mapped = sized ? ::mmap(nullptr, kMarkSize, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  const int error = errno;
+  ::close(file);
+  TORCH_CHECK(mapped != MAP_FAILED, "cannot map ", path, ": ", std::strerror(error));
+  mark_file = static_cast<char*>(mapped);
+}
+
+Running::Running(const Mark& mark) {
+  if (mark_file != nullptr) {
+    std::memcpy(mark_file, mark.data(), kMarkSize);
+  }
+}
+
+Running::~Running() {
+  if (mark_file != nullptr) {
+    mark_file[0] = '\0';
+  }
+}
+
+}  // namespace neuronqa

@@ -1,0 +1,216 @@
+#include "operator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "device.h"
+#include "generator.h"
+
+namespace neuronqa {
+namespace {
+
+std::mutex registry_mutex;
+std::map<std::string, std::unique_ptr<Operator>> registry;
+
+std::mutex failure_mutex;
+std::string failed_operator;
+
+thread_local GraphState graph_state = GraphState::kOutside;
+
+using Clock = std::chrono::steady_clock;
+
+// Operators whose index or condition tensors may lie on the CPU on every accelerator.
+bool takes_host_tensors(const std::string& name) {
+  static const std::set<std::string> names{
+      "aten::index.Tensor", "aten::index.Tensor_out", "aten::_index_put_impl_", "aten::_unsafe_index.Tensor"};
+  return names.count(name) > 0;
+}
+
+void remember_failure(const std::string& name) {
+  std::lock_guard<std::mutex> lock(failure_mutex);
+  failed_operator = name;
+}
+
+// Draws that take no generator come from the CPU's default one: lend it the device's state for the time of the call.
+class LentDefaultGenerator {
+ public:
+  explicit LentDefaultGenerator(c10::DeviceIndex device)
+      : lent_(host_generator(default_generator(device))),
+        default_(at::detail::getDefaultCPUGenerator()),
+        saved_(default_.get_state()) {
+    default_.set_state(lent_.get_state());
+  }
+  ~LentDefaultGenerator() {
+    lent_.set_state(default_.get_state());
+    default_.set_state(saved_);
+  }
+  LentDefaultGenerator(const LentDefaultGenerator&) = delete;
+  LentDefaultGenerator& operator=(const LentDefaultGenerator&) = delete;
+
+ private:
+  at::Generator lent_;
+  at::Generator default_;
+  at::Tensor saved_;
+};
+
+}  // namespace
+
+Operator::Operator(std::string name) : mark_(make_mark(name)) {
+  signature_.name = std::move(name);
+  signature_.takes_host_tensors = takes_host_tensors(signature_.name);
+}
+
+void Operator::learn(const c10::OperatorHandle& op) {
+  const auto& schema = op.schema();
+  signature_.arguments = schema.arguments().size();
+  signature_.returns = schema.returns().size();
+  for (size_t i = 0; i < signature_.arguments; ++i) {
+    const auto& argument = schema.arguments()[i];
+    auto type = argument.type();
+    if (const auto optional = type->cast<c10::OptionalType>()) {
+      type = optional->getElementType();
+    }
+    if (type->kind() == c10::TypeKind::GeneratorType) {
+      signature_.generator_argument = static_cast<int>(i);
+    }
+    const auto* alias = argument.alias_info();
+    if (i < 64 && alias != nullptr && alias->isWrite() && !argument.is_out()) {
+      signature_.written_in_place |= uint64_t{1} << i;
+    }
+  }
+  signature_.draws_without_generator =
+      op.hasTag(at::Tag::nondeterministic_seeded) && signature_.generator_argument < 0;
+  has_cpu_kernel_ = op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+  learnt_ = true;
+}
+
+Mechanism Operator::place(const Census& arguments) const {
+  if (graph_state == GraphState::kInside) {
+    return Mechanism::kNative;
+  }
+  if (graph_state == GraphState::kOnCpu) {
+    return Mechanism::kWholeGraph;
+  }
+  if (forced_to_cpu) {
+    return Mechanism::kRecovered;
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      support.without_kernel != Mechanism::kUnsupported, "Operation ", name(), " is not implemented for Neuron");
+  if (support.without_kernel != Mechanism::kNative) {
+    return support.without_kernel;
+  }
+  for (const auto& refusal : support.refusals) {
+    if ((refusal.dtypes & (refusal.any_tensor ? arguments.dtypes : arguments.first_dtype)) != 0) {
+      TORCH_CHECK(settings().fallback_on_refusal, refusal.message);
+      return refusal.mechanism;
+    }
+  }
+  return Mechanism::kNative;
+}
+
+void Operator::run_standard(const c10::OperatorHandle& op, Stack& stack) const {
+  if (standard) {
+    standard(op, stack);
+  } else if (has_cpu_kernel_) {
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
+  } else {
+    c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    op.callBoxed(&stack);
+  }
+}
+
+void Operator::run(const c10::OperatorHandle& op, Stack& stack, bool native) const {
+  if (replacement && native) {
+    replacement(op, stack);
+  } else {
+    run_standard(op, stack);
+  }
+}
+
+Mechanism Operator::execute(const c10::OperatorHandle& op, Stack& stack, const Census& arguments) {
+  const auto mechanism = place(arguments);
+  TORCH_CHECK(
+      mechanism != Mechanism::kNoKernel || has_cpu_kernel_ || !standard,
+      "CPU fallback failed for '",
+      name(),
+      "' failed: Could not run '",
+      name(),
+      "' with arguments from the 'CPU' backend.");
+  const bool native = mechanism == Mechanism::kNative;
+  Exchange exchange(signature_);
+  exchange.arguments_to_host(stack, native);
+  if (signature_.draws_without_generator) {
+    const LentDefaultGenerator lent(exchange.device());
+    run(op, stack, native);
+  } else {
+    run(op, stack, native);
+  }
+  exchange.results_to_device(stack);
+  listed_executed = listed_executed || native;
+  listed_fallback = listed_fallback || !(native || mechanism == Mechanism::kHidden);
+  return mechanism;
+}
+
+void Operator::call(const c10::OperatorHandle& op, Stack& stack) {
+  if (!learnt_) {
+    learn(op);
+  }
+  const Running running(mark_);
+  const auto first = stack.size() - signature_.arguments;
+  auto arguments = census(stack, first, signature_.arguments);
+  try {
+    if (!recording()) {
+      execute(op, stack, arguments);
+      return;
+    }
+    auto shapes = shapes_of(stack, first, signature_.arguments);
+    const auto start = Clock::now();
+    const auto mechanism = execute(op, stack, arguments);
+    const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    const auto results = census(stack, stack.size() - signature_.returns, signature_.returns);
+    const auto dtype = arguments.dtype == c10::ScalarType::Undefined ? results.dtype : arguments.dtype;
+    const auto bytes = mechanism == Mechanism::kNative ? 0 : arguments.bytes + results.bytes;
+    tally.add(dtype, mechanism, bytes, span, std::move(shapes));
+  } catch (...) {
+    remember_failure(name());
+    throw;
+  }
+}
+
+Operator& operator_named(const std::string& name) {
+  std::lock_guard<std::mutex> lock(registry_mutex);
+  auto& entry = registry[name];
+  if (!entry) {
+    entry = std::make_unique<Operator>(name);
+  }
+  return *entry;
+}
+
+std::vector<Operator*> all_operators() {
+  std::lock_guard<std::mutex> lock(registry_mutex);
+  std::vector<Operator*> all;
+  all.reserve(registry.size());
+  for (const auto& [name, entry] : registry) {
+    all.push_back(entry.get());
+  }
+  return all;
+}
+
+std::string last_failed_operator() {
+  std::lock_guard<std::mutex> lock(failure_mutex);
+  return failed_operator;
+}
+
+GraphState exchange_graph_state(GraphState state) {
+  const auto before = graph_state;
+  graph_state = state;
+  return before;
+}
+
+}  // namespace neuronqa
