@@ -11,8 +11,9 @@ from torch import Tensor
 
 from neuronqa.domain.outcome import Kind
 from neuronqa.workload import learnt, recipes
-from neuronqa.workload.inputs import UnknownArgument, synthesise, with_labels
+from neuronqa.workload.inputs import UnknownArgument, synthesise
 from neuronqa.workload.inputs.adaptation import Adaptation
+from neuronqa.workload.inputs.labels import targets
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.inputs.table import MODALITIES
 from neuronqa.workload.loss import Projection, has_own, own
@@ -83,7 +84,7 @@ def _search(scene: Scene, start: Adaptation) -> Fitted:
 def _inputs(scene: Scene, adaptation: Adaptation) -> dict[str, Any]:
     given = synthesise(scene, adaptation)
     recipes.inputs(scene, given)
-    return with_labels(scene, adaptation, given)
+    return given | recipes.labels(scene, given, targets(scene, given)) if adaptation.labels else given
 
 
 def _forward(scene: Scene, adaptation: Adaptation, inputs: dict[str, Any]) -> Callable[[Any], Tensor]:

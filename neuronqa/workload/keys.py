@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 from neuronqa.domain.identity import content_hash
@@ -32,7 +33,8 @@ _NEVER: Final = frozenset(
 )
 _CLASSIFIERS: Final = frozenset({Task.SEQUENCE_CLASSIFICATION, Task.IMAGE_CLASSIFICATION, Task.TOKEN_CLASSIFICATION})
 _ROPE: Final = frozenset({"rope_type", "type", "partial_rotary_factor", "mrope_interleaved"})
-_LAYER_FIELDS: Final = "layers"
+_ELSEWHERE: Final = frozenset({"problem_type", "max_window_layers", "moe_layer_end_index"})
+"""Fields that count through others: the head's loss, the kinds of layers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,12 @@ def _labels(config: dict[str, Any], task: Task) -> Any:
 
 def _node(fields: dict[str, Any], *, exact: bool) -> dict[str, Any]:
     kinds, per_layer = layer_kinds(fields)
-    heads = _common_heads(fields)
-    out: dict[str, Any] = {_LAYER_FIELDS: kinds} if kinds else {}
+    out: dict[str, Any] = {"layers": kinds, "heads": _grouping(fields, exact=exact)}
     for name, value in fields.items():
-        if name in per_layer or name == "problem_type" or is_subconfig(name, value) or name.startswith("_"):
-            continue
         idea = meaning(name)
-        if idea in _NEVER:
+        if name in per_layer or name in _ELSEWHERE or idea in _NEVER or is_subconfig(name, value) or name.startswith("_"):
             continue
-        word = _word(name, idea, value, exact=exact, heads=heads)
+        word = _word(name, idea, value, exact=exact)
         if word is not _NOTHING:
             out[name] = word
     out |= {f"{name}{{}}": _node(child, exact=exact) for name, child in children(fields)}
@@ -91,7 +90,7 @@ def _node(fields: dict[str, Any], *, exact: bool) -> dict[str, Any]:
 _NOTHING: Final = object()
 
 
-def _word(name: str, idea: Meaning, value: Any, *, exact: bool, heads: int) -> Any:
+def _word(name: str, idea: Meaning, value: Any, *, exact: bool) -> Any:
     """What one field contributes: itself, a class, or nothing."""
     if name in ("rope_parameters", "rope_scaling"):
         return _rope(value)
@@ -103,12 +102,12 @@ def _word(name: str, idea: Meaning, value: Any, *, exact: bool, heads: int) -> A
         case Meaning.DEPTH | Meaning.QUERIES | Meaning.PERIOD:
             return _some(value) if is_count(value) else len(value) if isinstance(value, list) else _NOTHING
         case Meaning.HEADS | Meaning.KV_HEADS:
-            return _heads(value, heads) if exact else _grouping(value)
+            return _NOTHING
         case Meaning.HEAD_DIM:
             return value if exact else _some(value)
         case Meaning.EXPERTS:
             return _pool(value) if exact else _some(value)
-        case Meaning.TOP_K | Meaning.GEOMETRY:
+        case Meaning.TOP_K | Meaning.GEOMETRY | Meaning.CHANNELS:
             return value if exact else _shape(value)
         case Meaning.EXPERT_GROUPS:
             return _some(value)
@@ -156,22 +155,23 @@ def _scalar(value: Any) -> Any:
     return value if value in (0, 1) else "number"
 
 
-def _common_heads(fields: dict[str, Any]) -> int:
-    counts = [v for n, v in fields.items() if meaning(n) in (Meaning.HEADS, Meaning.KV_HEADS) and is_count(v) and v > 0]
-    return math.gcd(*counts) if counts else 1
+def _grouping(fields: dict[str, Any], *, exact: bool) -> dict[str, str]:
+    """How query heads share key-value heads. Other kinds of heads (an indexer's, a state space's) are told the same way."""
+    ideas = {n: meaning(n) for n, v in fields.items() if is_count(v) and v > 0}
+    queries = {n: fields[n] for n, idea in ideas.items() if idea is Meaning.HEADS}
+    shared = {n: fields[n] for n, idea in ideas.items() if idea is Meaning.KV_HEADS}
+    main = queries.get("num_attention_heads") or max(queries.values(), default=0)
+    told = {name: _ratio(main, count, exact=exact) for name, count in shared.items()}
+    return told | {name: _ratio(main, count, exact=exact) for name, count in queries.items() if count != main}
 
 
-def _heads(value: Any, common: int) -> Any:
-    """Head counts over their greatest common divisor: 32 on 8 is 4 on 1. Over a single one they are just many."""
-    if isinstance(value, list):
-        return _NOTHING
-    if not is_count(value) or value <= 0:
-        return _some(value)
-    return value // common if common > 1 else _some(value)
-
-
-def _grouping(value: Any) -> Any:
-    return _NOTHING if isinstance(value, list) else _some(value)
+def _ratio(queries: int, count: int, *, exact: bool) -> str:
+    """`mha`, `mqa`, or `gqa` with how many query heads there are to each."""
+    if count == queries:
+        return "mha"
+    if count == 1:
+        return "mqa"
+    return f"gqa:{Fraction(queries, count)}" if exact else "gqa"
 
 
 def _head_dim(fields: dict[str, Any]) -> tuple[int, bool] | None:

@@ -42,6 +42,8 @@ class Meaning(Enum):
     IMAGE_SIZE = auto()
     GEOMETRY = auto()
     """Patches, kernels, strides, windows: they decide kernels and are kept."""
+    CHANNELS = auto()
+    """Channels of raw inputs: colours, mel bins. Given by the data, so they are kept."""
     QUERIES = auto()
     """Numbers of learned queries and latents."""
     WIDTH = auto()
@@ -179,6 +181,12 @@ _TABLE: Final[tuple[tuple[Meaning, str, str], ...]] = (
         r"|\w*_conv(_dim)?_kernel\w*|mamba_d_conv|conv_L_cache|conv_window|patch_length|hop_length|frame_size",
         r"upsample_initial_channel|upsample_groups|\w*(channels|hidden_size|embed_dim|hidden_act|mode|padding_value)|use_\w+"
         r"|disable_\w+|\w*ignore_padding\w*|\w*kernel_dtype|kernel_predictor_num_blocks|upsampler",
+    ),
+    (
+        Meaning.CHANNELS,
+        r"num_channels|in_chans|num_image_channels|image_channels|audio_channels|num_mel_bins|n_mels|mel_bins"
+        r"|input_feat_per_channel|feature_projection_input_dim|num_output_channels|num_input_channels|mel_channels",
+        r"",
     ),
     (
         Meaning.QUERIES,

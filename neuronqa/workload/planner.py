@@ -187,13 +187,12 @@ def _refuse_giants(value: Any, model_type: str) -> None:
 
 def _spec(full: dict[str, Any], architecture: Architecture, level: Level) -> HfSpec:
     """Shrink as far as the level says; where that breaks the config's own rules, keep the widths."""
-    small = _small(full, architecture, level)
+    small = _small(full, level)
     try:
         instantiate(architecture.model_type, small)
     except Exception:  # noqa: BLE001 - a class may refuse with anything
         level = Level.WIDE
-        small = _small(full, architecture, level)
-    recipe = recipes.named(architecture.model_type)
+        small = _small(full, level)
     return HfSpec(
         model_type=architecture.model_type,
         class_name=architecture.class_name,
@@ -202,13 +201,13 @@ def _spec(full: dict[str, Any], architecture: Architecture, level: Level) -> HfS
         level=int(level),
         seed=SEED,
         builder=BUILDER,
-        recipe=recipe,
+        recipe=recipes.named(small),
     )
 
 
-def _small(full: dict[str, Any], architecture: Architecture, level: Level) -> dict[str, Any]:
+def _small(full: dict[str, Any], level: Level) -> dict[str, Any]:
     small = shrink(full, level)
-    recipes.adjust(architecture, full, small, level)
+    recipes.adjust(full, small, level)
     for node in nodes(small):
         silence(node)
         anonymise(node)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from neuronqa.workload.architectures import Task
-from neuronqa.workload.inputs import labels, placeholders, sound
+from neuronqa.workload.inputs import placeholders, sound
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Form, Scene
 from neuronqa.workload.inputs.table import ALWAYS, MAKERS
@@ -122,8 +122,3 @@ def _frames(scene: Scene, heard: Tensor) -> int:
     if heard.dim() == 2 or (heard.dim() == 3 and heard.shape[1] == sound.mel(scene)):
         return heard.shape[-1]
     return heard.shape[1] if heard.dim() == 3 else heard.shape[-2]
-
-
-def with_labels(scene: Scene, adaptation: Adaptation, given: dict[str, Any]) -> dict[str, Any]:
-    """`given` and the targets of the task, unless a model refuses them."""
-    return given | labels.targets(scene, given) if adaptation.labels else given

@@ -2,37 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.levels import Level
+from neuronqa.workload.recipes import audio, multimodal, series, text, vision
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk
+from neuronqa.workload.tree import nodes
 
 
-def named(model_type: str) -> str:
-    """Name and version of the recipe of a family, or empty."""
-    del model_type
-    return ""
+@cache
+def table() -> Mapping[str, Recipe]:
+    """Every recipe by model type. Raises ValueError where two claim one family."""
+    found: dict[str, Recipe] = {}
+    for recipe in (*text.RECIPES, *vision.RECIPES, *audio.RECIPES, *multimodal.RECIPES, *series.RECIPES):
+        for family in recipe.families:
+            if family in found:
+                raise ValueError(f"two recipes for {family}")
+            found[family] = recipe
+    return found
 
 
-def adjust(architecture: Architecture, full: dict[str, Any], small: dict[str, Any], level: Level) -> None:
-    """Let the family's recipe change a shrunken config, in place."""
-    del architecture, full, small, level
+def named(config: dict[str, Any]) -> str:
+    """Names and versions of the recipes a config uses, or empty."""
+    used = {node.model_type: table()[node.model_type] for node in nodes(config) if node.model_type in table()}
+    return ",".join(f"{family}@{recipe.version}" for family, recipe in sorted(used.items()))
+
+
+def adjust(full: dict[str, Any], small: dict[str, Any], level: Level) -> None:
+    """Let each family's recipe mend its own part of a shrunken config, in place; inner parts first."""
+    before = {node.path: node.fields for node in nodes(full)}
+    for node in reversed(nodes(small)):
+        recipe = table().get(node.model_type)
+        if recipe is not None and recipe.shrink is not None:
+            recipe.shrink(Shrunk(before.get(node.path, {}), node.fields, small, level))
 
 
 def adaptation(scene: Scene) -> Adaptation:
     """Where repair starts."""
-    del scene
-    return Adaptation()
+    recipe = table().get(scene.model_type)
+    return recipe.adaptation if recipe else Adaptation()
 
 
 def inputs(scene: Scene, given: dict[str, Any]) -> None:
     """Let the family's recipe change the inputs, in place."""
-    del scene, given
+    recipe = table().get(scene.model_type)
+    if recipe is not None and recipe.inputs is not None:
+        recipe.inputs(scene, given)
+
+
+def labels(scene: Scene, given: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """The targets: the family's own where its recipe makes them, else the task's usual ones."""
+    recipe = table().get(scene.model_type)
+    if recipe is None or recipe.labels is None:
+        return usual
+    own = recipe.labels(scene, given)
+    return usual if own is None else own
 
 
 def example(architecture: Architecture) -> dict[str, Any] | None:
     """A complete config where the class's own defaults do not build."""
-    del architecture
-    return None
+    recipe = table().get(architecture.model_type)
+    return recipe.example(architecture) if recipe is not None and recipe.example is not None else None
