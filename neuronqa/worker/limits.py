@@ -9,7 +9,6 @@ from typing import Final
 MEBIBYTE: Final = 1 << 20
 PROCESSES: Final = 256
 """Processes and threads of one child; enough for a compiler and its pipes."""
-_OTHERS_MAY_START: Final = 1024
 _OPEN_FILES: Final = 512
 _FILE_BYTES: Final = 1 << 30
 _STACKS: Final = 64 * MEBIBYTE
@@ -30,7 +29,7 @@ def apply(memory_mb: int, *, own_user: bool) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
     _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
-    _limit(resource.RLIMIT_NPROC, PROCESSES if own_user else threads_on_machine() + _OTHERS_MAY_START)
+    _limit(resource.RLIMIT_NPROC, PROCESSES if own_user else threads_on_machine() + PROCESSES)
 
 
 def _limit(which: int, value: int) -> None:

@@ -21,8 +21,8 @@ GRACE_S: Final = 0.3
 """Between the deadline, at which a child dumps its stack, and its death."""
 SETUP_S: Final = 20.0
 """From the fork to the first line of the role."""
-ANSWER_S: Final = 20.0
-"""A zygote that should answer and does not for so long is lost."""
+ANSWER_S: Final = 60.0
+"""A zygote that should answer and does not for so long is lost. Sweeping up a fork bomb takes its time."""
 _LOOK_S: Final = 0.05
 _DUMP_S: Final = 0.05
 _READ: Final = 1 << 16
