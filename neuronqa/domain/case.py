@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from neuronqa.domain.identity import content_hash
 
@@ -53,11 +55,16 @@ class Variant:
     @classmethod
     def parse(cls, text: str) -> Variant:
         """Read back what `str()` wrote. Raises ValueError for anything else."""
-        parts = text.split("/")
-        if len(parts) not in (3, 4):
+        match = _VARIANT.fullmatch(text)
+        if match is None:
             raise ValueError(f"not a variant: {text!r} (expected e.g. eager/fp32/train)")
-        ranks = int(parts[3]) if len(parts) == 4 else 1
-        return cls(Mode(parts[0]), Dtype(parts[1]), Phase(parts[2]), ranks)
+        mode, dtype, phase, ranks = match.groups()
+        return cls(Mode(mode), Dtype(dtype), Phase(phase), int(ranks or 1))
+
+
+_VARIANT: Final = re.compile(
+    f"({'|'.join(Mode)})/({'|'.join(Dtype)})/({'|'.join(Phase)})(?:/([2-9]|[1-9][0-9]{{1,5}}))?"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from typing import Any, Final
 NON_FINITE: Final = "__float__"
 """Key that marks a float JSON has no word for; transformers writes the same form into config.json."""
 
+_WORDS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
 ID_LENGTH: Final = 32
 """Hex digits kept of a content hash: 128 bits."""
 
@@ -40,10 +42,10 @@ def strict(value: Any) -> Any:
 
 
 def relaxed(value: Any) -> Any:
-    """Undo :func:`strict` for non-finite floats."""
+    """Undo :func:`strict` for non-finite floats. An object that only looks like one of them stays what it is."""
     if isinstance(value, Mapping):
-        if set(value) == {NON_FINITE}:
-            return float(str(value[NON_FINITE]))
+        if len(value) == 1 and isinstance(word := value.get(NON_FINITE), str) and word in _WORDS:
+            return _WORDS[word]
         return {key: relaxed(item) for key, item in value.items()}
     if isinstance(value, list):
         return [relaxed(item) for item in value]

@@ -202,7 +202,10 @@ _NESTED: Final[Mapping[str, type[Any]]] = {
     "graph": GraphUse,
     "state": StateUse,
 }
-_NESTED_LISTS: Final[Mapping[str, type[Any]]] = {"ops": OpUse, "breaks": GraphBreak}
+_NESTED_LISTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
+    (Observation, "ops"): OpUse,
+    (GraphUse, "breaks"): GraphBreak,
+}
 _ENUMS: Final[Mapping[str, type[StrEnum]]] = {"reached": Progress, "progress": Progress, "placement": Placement}
 
 
@@ -213,8 +216,10 @@ def _restore(cls: type[Any], key: str, value: Any) -> Any:
         return _ENUMS[key](value)
     if key in _NESTED and isinstance(value, Mapping):
         return from_json(_NESTED[key], value)
-    if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        return tuple(from_json(_NESTED_LISTS[key], item) for item in value)
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        if (cls, key) not in _NESTED_LISTS:
+            raise TypeError(f"{cls.__name__}.{key} holds no objects")
+        return tuple(from_json(_NESTED_LISTS[cls, key], item) for item in value)
     return _tuples(value)
 
 

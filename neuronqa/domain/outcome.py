@@ -12,6 +12,7 @@ from enum import Enum, StrEnum
 from typing import Final, assert_never
 
 DETAIL_LIMIT: Final = 200
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 class Rung(StrEnum):
@@ -453,10 +454,13 @@ class Outcome:
 
 
 def clean_detail(text: str) -> str:
-    """One line of at most 200 printable characters: no control, format (bidi), surrogate or private characters."""
+    """One line of at most 200 characters: no control, format (bidi), surrogate or private characters.
+
+    Unassigned ones stay: which they are depends on Python's version, and each must read what another wrote.
+    """
     cut = text[: 4 * DETAIL_LIMIT]
     spaced = "".join(" " if ch.isspace() else ch for ch in cut)
-    shown = "".join(ch for ch in spaced if unicodedata.category(ch)[0] != "C")
+    shown = "".join(ch for ch in spaced if unicodedata.category(ch) not in _HIDDEN)
     return " ".join(shown.split())[:DETAIL_LIMIT].strip()
 
 

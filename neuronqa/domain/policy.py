@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from neuronqa.domain.case import Mode, Phase, Variant
 from neuronqa.domain.identity import content_hash
@@ -61,18 +61,18 @@ class Policy:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Policy:
-        """Raises ValueError, TypeError or KeyError for what does not say a policy."""
+        """Raises ValueError or TypeError, saying which part, for what does not say a policy."""
         unknown = set(value) - {"name", "required", "thresholds", "limits"}
         if unknown:
             raise ValueError(f"unknown keys: {', '.join(sorted(unknown))}")
-        required = {Rung(rung): tuple(Variant.parse(v) for v in names) for rung, names in value["required"].items()}
-        if not any(required.values()):
-            raise ValueError("no rung requires any variant")
+        name = value.get("name")
+        if not isinstance(name, str) or not name.strip():
+            raise ValueError("it has no name")
         return cls(
-            name=str(value["name"]),
-            required=required,
-            thresholds=Thresholds(**value.get("thresholds", {})),
-            limits=Limits(**value.get("limits", {})),
+            name=name,
+            required=_required(value.get("required")),
+            thresholds=_numbers(Thresholds, value.get("thresholds", {})),
+            limits=_numbers(Limits, value.get("limits", {})),
         )
 
     @property
@@ -103,3 +103,42 @@ def applies(check: Check, variant: Variant) -> bool:
     if check is Check.TRAIN:
         return variant.phase is Phase.TRAIN
     return check is not Check.FIT
+
+
+def _required(value: Any) -> dict[Rung, tuple[Variant, ...]]:
+    """A rung that asks nothing would be passed by everybody, so each variant must have a check to answer there."""
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError("no rung requires any variant")
+    required = {}
+    for word, texts in value.items():
+        rung = Rung(word)
+        if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"{word} must list variants, e.g. ['eager/fp32/train']")
+        required[rung] = tuple(dict.fromkeys(Variant.parse(text) for text in texts))
+        for variant in required[rung]:
+            if not checks_of(rung, variant):
+                raise ValueError(f"{word} has nothing to ask of {variant}")
+    return required
+
+
+_ZERO_ALLOWED: Final = ("graph_breaks", "probes")
+_LARGEST: Final = 1e9
+Numbers = TypeVar("Numbers", Thresholds, Limits)
+
+
+def _numbers(cls: type[Numbers], value: Any) -> Numbers:
+    """Check every number against the kind of its default; a float may be written as an integer."""
+    defaults = asdict(cls())
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{cls.__name__.lower()} must be a table")
+    checked = {}
+    for name, given in value.items():
+        if name not in defaults:
+            raise ValueError(f"there is no {cls.__name__.lower()[:-1]} {name!r}")
+        kind = type(defaults[name])
+        if type(given) not in (int, kind) or not 0 <= given < _LARGEST or (given == 0 and name not in _ZERO_ALLOWED):
+            number = "a whole number" if kind is int else "a number"
+            bound = "from 0" if name in _ZERO_ALLOWED else "above 0"
+            raise ValueError(f"{name} must be {number} {bound}, not {given!r:.40}")
+        checked[name] = kind(given)
+    return cls(**checked)

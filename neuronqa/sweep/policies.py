@@ -24,7 +24,7 @@ def load_policy(name_or_path: str) -> Policy:
         raise BadInput(f"there is no policy {name_or_path!r}", hint=f"choose one of {known}, or name a TOML file")
     try:
         return Policy.from_json(tomllib.loads(path.read_text("utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise BadInput(f"the policy cannot be read: {error}", where=str(path), hint="see catalogs/policies") from error
 
 
