@@ -64,7 +64,7 @@ def sweep(
 ) -> None:
     from neuronqa.cli.progress import SweepProgress
     from neuronqa.sweep.budget import parse_budget
-    from neuronqa.sweep.run import SweepRequest, ray_fleet, resume_sweep, run_sweep
+    from neuronqa.sweep.run import SweepRequest, default_workers, ray_fleet, resume_sweep, run_sweep
 
     if (catalog is None) == (resume is None):
         raise UsageError("name either a catalog or a sweep to resume", hint="e.g. --catalog top-100k")
@@ -86,7 +86,7 @@ def sweep(
                 mode=mode,
                 dtype=dtype,
                 max_failures=max_failures,
-                **({} if workers is None else {"workers": workers}),
+                workers=workers or default_workers(),
             )
             swept = run_sweep(request, db, display, ray_fleet)
     code = _print(swept.name, db, gate, as_json=as_json)

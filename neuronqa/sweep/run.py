@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import Any, Final, Protocol
 
@@ -46,11 +46,17 @@ DEFAULT_PROFILE: Final = "trn2-sdk2.33"
 DEFAULT_DEVICE: Final = "neuron"
 
 
+def default_workers() -> int:
+    """One worker a core this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 @dataclass(frozen=True, kw_only=True)
 class SweepRequest:
     """What a person asked for. Kept with the sweep, so that `--resume` needs only its name."""
 
     catalog: str
+    workers: int
     select: str = ""
     policy: str = "gating"
     device: str = DEFAULT_DEVICE
@@ -61,8 +67,6 @@ class SweepRequest:
     mode: Mode | None = None
     dtype: Dtype | None = None
     max_failures: int | None = None
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
-    address: str = ""
     seed: int = 0
 
     @property

@@ -19,13 +19,12 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import torch
 import transformers
 
-from neuronqa.domain.outcome import clean_detail
 from neuronqa.workload import architectures
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.trial import Trial, attempt

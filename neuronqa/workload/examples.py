@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
 from neuronqa.domain.identity import strict
 from neuronqa.workload import recipes
 from neuronqa.workload.architectures import Architecture
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 
 def example(architecture: Architecture) -> str:

@@ -245,7 +245,7 @@ def _main() -> None:
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        with open(sys.stdin.fileno(), encoding="utf-8", errors="replace", closefd=False) as requests:  # noqa: PTH123 - a descriptor
+        with open(sys.stdin.fileno(), encoding="utf-8", errors="replace", closefd=False) as requests:
             serve(requests, answers)
 
 

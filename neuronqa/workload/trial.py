@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from neuronqa.domain.catalog import ListingStatus
 from neuronqa.domain.outcome import clean_detail
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.build import build

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import inspect
+from typing import Any
 
 import torch
 from torch import Tensor
