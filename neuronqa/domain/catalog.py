@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from neuronqa.domain.outcome import Kind, Outcome
 
@@ -62,7 +64,8 @@ class Entry:
     """One row of a catalog: facts only.
 
     `config` is the hash under which the catalog keeps the config's text, or None when there is none, and then
-    `absence` says why in the Hub's own terms (`gated`, `404`, ...).
+    `absence` says why, in the words of :class:`neuronqa.catalog.status.Absence`. `workload` is a workload the
+    catalog itself defines, as strict JSON; only catalogs on this machine may do so, never the Hub.
     """
 
     id: str
@@ -79,3 +82,6 @@ class Entry:
     base_model: str = ""
     config: str | None = None
     absence: str = ""
+    workload: Mapping[str, Any] | None = None
+    expected: Mapping[str, str] = field(default_factory=dict)
+    """What must be found, for catalogs that know: `listing`, or `VARIANT CHECK` or `CHECK`, to the text of an outcome."""

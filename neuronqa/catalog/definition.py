@@ -1,0 +1,121 @@
+"""A catalog written by hand: `catalog.toml` beside the files it names.
+
+    schema_version = 1
+    name = "mini"
+    source = "bundled"
+
+    [[entry]]
+    id = "mini/crash-by-signal"
+    factory = "faulty.py:crash"            # a workload: a function in a Python file of this folder
+    arguments = { signal = "SIGSEGV" }
+    deadline_s = 20
+    expected = { run = "run:crash(SIGSEGV)" }
+
+    [[entry]]
+    id = "mini/config-truncated"
+    config = '{"model_type": "llama",'     # a config.json as it is served; or config_base64
+    expected = { listing = "listing:config_malformed" }
+
+Every other member of an entry is a field of :class:`neuronqa.domain.catalog.Entry`. Ranks are given by position.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from neuronqa import bundled
+from neuronqa.catalog import config, rows
+from neuronqa.catalog.catalog import Listed
+from neuronqa.domain.catalog import Entry, Source
+from neuronqa.domain.outcome import Outcome
+from neuronqa.domain.workload import ModuleSpec, Workload
+from neuronqa.errors import BadInput
+
+FILE: Final = "catalog.toml"
+SCHEMA: Final = 1
+_WORKLOAD: Final = frozenset({"factory", "arguments", "seed", "deadline_s", "memory_mb"})
+_CONFIG: Final = frozenset({"config", "config_base64"})
+
+
+def read(folder: Path) -> Listed:
+    """Read `folder/catalog.toml`. Raises BadInput naming the file and the entry."""
+    path = folder / FILE
+    try:
+        value = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"no readable {FILE}: {error.strerror}", where=str(folder)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"not TOML: {error}", where=str(path)) from error
+    if value.get("schema_version") != SCHEMA:
+        raise BadInput(f"schema_version must be {SCHEMA}", where=str(path))
+    unknown = value.keys() - {"schema_version", "name", "source", "entry"}
+    if unknown:
+        raise BadInput(f"unknown key {min(unknown)!r}", where=str(path))
+    try:
+        name, source = str(value["name"]), Source(value["source"])
+    except (KeyError, ValueError) as error:
+        raise BadInput(f"name and source are needed: {error}", where=str(path)) from error
+    return _assemble(folder, name, source, value.get("entry", []))
+
+
+def _assemble(folder: Path, name: str, source: Source, items: list[dict[str, Any]]) -> Listed:
+    entries: list[Entry] = []
+    texts: dict[str, str] = {}
+    for rank, item in enumerate(items, start=1):
+        facts = {key: value for key, value in item.items() if key not in _WORKLOAD | _CONFIG}
+        facts = {"rank": rank, "downloads": 0, **facts}
+        try:
+            if "factory" in item:
+                facts["workload"] = _workload(folder, item).to_json()
+            elif item.keys() & _CONFIG:
+                text = config.stored_text(_body(item))
+                facts["config"] = config.text_hash(text)
+                texts[facts["config"]] = text
+            entry = rows.entry_of(facts)
+            for expected in entry.expected.values():
+                Outcome.parse(expected)
+        except (OSError, ValueError, TypeError) as error:
+            where = f"{folder / FILE}, entry {rank} {str(item.get('id', ''))[:60]!r}"
+            raise BadInput(f"the entry cannot be used: {error}", where=where) from error
+        entries.append(entry)
+    if len({entry.id for entry in entries}) != len(entries):
+        raise BadInput("two entries have one id", where=str(folder / FILE))
+    return Listed(name=name, source=source, rows=tuple(entries), texts=texts)
+
+
+def _workload(folder: Path, item: Mapping[str, Any]) -> Workload:
+    file, colon, factory = str(item["factory"]).partition(":")
+    path = folder / file
+    if not colon or not factory.isidentifier() or Path(file).name != file:
+        raise ValueError(f"factory must be FILE.py:FUNCTION in this folder, not {item['factory']!r}")
+    spec = ModuleSpec(
+        source=_source(path),
+        source_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        factory=factory,
+        arguments=dict(item.get("arguments", {})),
+        seed=int(item.get("seed", 0)),
+        deadline_s=item.get("deadline_s"),
+        memory_mb=item.get("memory_mb"),
+    )
+    return Workload(spec)
+
+
+def _source(path: Path) -> str:
+    """Below the bundled catalogs a relative path, so that the hash is the same on every machine."""
+    resolved, shipped = path.resolve(), bundled.folder("catalogs").resolve()
+    return resolved.relative_to(shipped).as_posix() if resolved.is_relative_to(shipped) else str(resolved)
+
+
+def _body(item: Mapping[str, Any]) -> bytes:
+    if "config" in item:
+        return str(item["config"]).encode()
+    try:
+        return base64.b64decode(item["config_base64"], validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"config_base64: {error}") from None

@@ -1,0 +1,121 @@
+"""The table of contents of a snapshot: what it is, where it came from, and the hash of every part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from neuronqa.domain.catalog import CatalogInfo, Source
+from neuronqa.domain.identity import canonical_json, strict
+from neuronqa.errors import BadInput
+
+SCHEMA: Final = 1
+FILE: Final = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of a snapshot. `sha256` is of its lines before compression, so it does not depend on a zlib version."""
+
+    file: str
+    rows: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """Facts about a snapshot as a whole."""
+
+    name: str
+    source: Source
+    created: str
+    """ISO 8601, UTC; empty where a date would break reproducibility."""
+    models: tuple[Shard, ...]
+    configs: Shard
+    made_by: Mapping[str, Any] = field(default_factory=dict)
+    """Versions, seed, endpoint: what it takes to understand or repeat the snapshot."""
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Entries by library, task and absence."""
+
+    @property
+    def registered(self) -> int:
+        return sum(shard.rows for shard in self.models)
+
+    @property
+    def sha256(self) -> str:
+        """Covers every fact: the hashes of all parts, in order."""
+        parts = {
+            "source": self.source,
+            "models": [(shard.rows, shard.sha256) for shard in self.models],
+            "configs": (self.configs.rows, self.configs.sha256),
+        }
+        return hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()
+
+    @property
+    def info(self) -> CatalogInfo:
+        return CatalogInfo(
+            name=self.name, source=self.source, sha256=self.sha256, registered=self.registered, created=self.created
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema_version": SCHEMA, "registered": self.registered, "sha256": self.sha256, **asdict(self)}
+
+
+def read(folder: Path) -> Manifest:
+    """Read `folder/manifest.json`. Raises BadInput when it is absent, newer, malformed or contradicts itself."""
+    path = folder / FILE
+    try:
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"no readable {FILE}: {error.strerror}", where=str(folder)) from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"the manifest is not JSON: {error}", where=str(path)) from error
+    try:
+        return _parse(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadInput(f"the manifest cannot be used: {error}", where=str(path)) from error
+
+
+def _parse(value: Mapping[str, Any]) -> Manifest:
+    schema = value["schema_version"]
+    if schema != SCHEMA:
+        raise ValueError(f"its schema_version is {schema!r}, this version of neuronqa reads {SCHEMA}")
+    manifest = Manifest(
+        name=_text(value["name"]),
+        source=Source(value["source"]),
+        created=_text(value["created"]),
+        models=tuple(_shard(item) for item in value["models"]),
+        configs=_shard(value["configs"]),
+        made_by=dict(value["made_by"]),
+        counts={_text(key): dict(item) for key, item in value["counts"].items()},
+    )
+    for key, said in (("registered", manifest.registered), ("sha256", manifest.sha256)):
+        if value[key] != said:
+            raise ValueError(f"it says {key} = {value[key]!r}, but its parts give {said!r}")
+    return manifest
+
+
+def _shard(value: Mapping[str, Any]) -> Shard:
+    shard = Shard(_text(value["file"]), value["rows"], _text(value["sha256"]))
+    if Path(shard.file).name != shard.file or shard.file in ("", ".", ".."):
+        raise ValueError(f"{shard.file!r} is not a plain file name")
+    if type(shard.rows) is not int or shard.rows < 0:
+        raise ValueError(f"{shard.file!r} has {shard.rows!r} rows")
+    return shard
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
+
+
+def write(folder: Path, made: Manifest) -> None:
+    """Write `folder/manifest.json`, whole or not at all."""
+    partial = folder / f"{FILE}.partial"
+    partial.write_text(json.dumps(strict(made.to_json()), indent=1, sort_keys=True) + "\n", encoding="ascii")
+    partial.replace(folder / FILE)

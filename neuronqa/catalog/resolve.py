@@ -1,0 +1,107 @@
+"""From a name or a path to a catalog.
+
+A path is taken as it is. A name is looked up in `NEURONQA_CATALOGS` (folders, separated as in PATH), among the pulled
+snapshots of the cache, and among the bundled definitions. `top-100k` is always there: where no snapshot of the Hub was
+pulled, it is the offline edition, and its notice says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from neuronqa import bundled, cachedir
+from neuronqa.catalog import definition, manifest, offline, select
+from neuronqa.catalog.catalog import Catalog, selected
+from neuronqa.catalog.snapshot import Snapshot
+from neuronqa.errors import BadInput, EnvironmentFault
+
+ENVIRONMENT: Final = "NEURONQA_CATALOGS"
+TOP: Final = "top-100k"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+OFFLINE_NOTICE: Final = (
+    "no snapshot of the Hub was pulled: this is the offline edition, generated from the installed transformers with "
+    "published popularity figures; its models are synthetic and its rates are not Hub coverage"
+)
+
+
+def open_catalog(name_or_path: str, status_of: select.StatusOf | None = None) -> Catalog:
+    """Open a catalog by name or path, with an optional `[selector]`.
+
+    Raises BadInput when there is none of that name or it cannot be read, UsageError for a bad selector.
+    """
+    name, expression = select.split_name(name_or_path)
+    whole = _whole(name)
+    return whole if expression is None else selected(whole, expression, status_of)
+
+
+def pulled_folder(name: str) -> Path:
+    """Where the pulled snapshots of `name` lie, one folder each, named by time."""
+    return cachedir.cache_dir() / "catalogs" / "pulled" / name
+
+
+def known() -> dict[str, str]:
+    """Names that can be opened, and where each is found."""
+    found = {TOP: "offline edition"}
+    for folder in (*_shelves(), bundled.folder("catalogs")):
+        for place in sorted(folder.iterdir()):
+            if _is_catalog(place):
+                found.setdefault(place.name, str(place))
+    for place in sorted((cachedir.cache_dir() / "catalogs" / "pulled").glob("*")):
+        newest = _newest(place.name)
+        if newest:
+            found[place.name] = str(newest)
+    return found
+
+
+def _whole(name: str) -> Catalog:
+    if not _NAME.fullmatch(name) or _is_catalog(Path(name)):
+        return read(Path(name))
+    for folder in _shelves():
+        if _is_catalog(folder / name):
+            return read(folder / name)
+    newest = _newest(name)
+    if newest:
+        return Snapshot.open(newest)
+    shipped = bundled.folder("catalogs") / name
+    if _is_catalog(shipped):
+        return read(shipped)
+    if name == TOP:
+        return Snapshot.open(offline.ensure(cachedir.cache_dir() / "catalogs" / "offline"), OFFLINE_NOTICE)
+    raise BadInput(
+        f"no catalog is called {name!r}", where=f"known: {', '.join(sorted(known()))}", hint="or give a folder"
+    )
+
+
+def read(path: Path) -> Catalog:
+    """Open the snapshot or definition in the folder `path`. Raises BadInput."""
+    if (path / manifest.FILE).exists():
+        return Snapshot.open(path)
+    if (path / definition.FILE).exists():
+        return definition.read(path)
+    what = "holds neither a manifest.json nor a catalog.toml" if path.is_dir() else "there is no such catalog or folder"
+    raise BadInput(what, where=str(path)[:200], hint="neuronqa catalog list names the known ones")
+
+
+def _is_catalog(place: Path) -> bool:
+    return (place / manifest.FILE).is_file() or (place / definition.FILE).is_file()
+
+
+def _shelves() -> Iterator[Path]:
+    named = os.environ.get(ENVIRONMENT, "")
+    for part in named.split(os.pathsep):
+        if part:
+            if not Path(part).is_dir():
+                raise EnvironmentFault(
+                    f"a folder of {ENVIRONMENT} does not exist", where=part, hint="correct the variable"
+                )
+            yield Path(part)
+
+
+def _newest(name: str) -> Path | None:
+    """The newest whole snapshot; folder names are UTC times, so that they sort."""
+    whole = [place for place in pulled_folder(name).glob("*") if (place / manifest.FILE).is_file()]
+    return max(whole, key=lambda place: place.name, default=None)
