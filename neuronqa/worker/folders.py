@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -129,12 +130,29 @@ def give(path: Path, owner: int | None) -> None:
 
 def vet(folder: Path) -> None:
     """Leave only plain files: a reader must not follow a link, wait on a pipe, or meet a file by its second name."""
-    with contextlib.suppress(FileNotFoundError):
-        for entry, facts in [(entry, entry.lstat()) for entry in folder.iterdir()]:
-            if stat.S_ISDIR(facts.st_mode):
-                remove(entry)
-            elif not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
-                entry.unlink()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for entry, facts in [(entry, entry.lstat()) for entry in folder.iterdir()]:
+        if stat.S_ISDIR(facts.st_mode):
+            remove(entry)
+        elif not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
+            entry.unlink()
+
+
+def freeze(folder: Path) -> str:
+    """Take a child's files from it, for good, and return their :func:`digest`."""
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, os.geteuid(), os.getegid())
+        path.chmod(0o500 if path == folder else 0o400)
+    return digest(folder)
+
+
+def digest(folder: Path) -> str:
+    """SHA-256 over the names and contents of the files in `folder`."""
+    total = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            total.update(f"{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return total.hexdigest()
 
 
 def size(folder: Path) -> int:

@@ -50,6 +50,8 @@ class ZygoteHandle:
             start_new_session=True,
         )
         theirs.close()
+        self.shared: set[str] = set()
+        """Modules that were imported on request."""
         try:
             self._greet(settings)
         except ZygoteLost as lost:

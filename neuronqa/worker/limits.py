@@ -95,11 +95,20 @@ def children(pid: int) -> list[int]:
 
 def parent(pid: int) -> int:
     """0 if it is gone."""
+    return int(_stat(pid)[1])
+
+
+def is_stopped(pid: int) -> bool:
+    return _stat(pid)[0] == "T"
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat behind the name: state, parent, ..."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return int(text.rpartition(")")[2].split()[1])
+        return ["X", "0"]
+    return text.rpartition(")")[2].split()
 
 
 def process_of(pidfd: int) -> int:

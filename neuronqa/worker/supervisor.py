@@ -32,6 +32,8 @@ class Supervisor:
         self._settings = replace(settings, work=str(work), uid=self._uid)
         self._zygote: ZygoteHandle | None = None
         self._runs = 0
+        self._deadly: set[str] = set()
+        """Modules whose import ended a zygote; children import them themselves."""
 
     def start(self) -> ZygoteHandle:
         """Return the living zygote; start one if there is none. Raises EnvironmentFault if it does not start."""
@@ -43,15 +45,18 @@ class Supervisor:
 
     def share(self, modules: Sequence[str]) -> None:
         """Import installed modelling modules before the next fork, so that no child needs to. Others are left out."""
-        trusted = [module for module in modules if module.startswith(zygote.TRUSTED_PREFIX)]
-        if not trusted:
+        handle = self.start()
+        fresh = [name for name in modules if name.startswith(zygote.TRUSTED_PREFIX)]
+        fresh = [name for name in fresh if name not in handle.shared and name not in self._deadly]
+        if not fresh:
             return
         try:
-            handle = self.start()
-            handle.tell({"kind": "import", "modules": trusted})
+            handle.tell({"kind": "import", "modules": fresh})
             handle.answer(START_S)
+            handle.shared.update(fresh)
         except ZygoteLost as lost:
-            self._lost(lost, f"importing {', '.join(trusted)}")
+            self._deadly.update(fresh)
+            self._lost(lost, f"importing {', '.join(fresh)}")
 
     def run(self, role: str, request: Mapping[str, Any], limit: Limits) -> Exit:
         """Play `role` in a child of its own. `request["out"]`, a folder below the work folder, is made for it.

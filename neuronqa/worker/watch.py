@@ -126,6 +126,8 @@ class Watch:
         self._kill(Killed.DEADLINE if self._page.read().started else Killed.SETUP)
 
     def _look(self) -> None:
+        if limits.is_stopped(self._zygote.pid):
+            raise ZygoteLost("it was stopped")
         family = limits.descendants(self._zygote.pid)
         if len(family) > limits.PROCESSES:
             self._kill(Killed.PROCESSES)

@@ -1,0 +1,110 @@
+"""A worker: runs jobs one after the other, each child apart, and returns values. It loads no torch and no device."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import logging
+import os
+import platform
+from collections.abc import Sequence
+from typing import Any, Final
+
+from neuronqa.domain.case import Dtype, Mode, Phase, Variant
+from neuronqa.domain.job import AttemptResult, Job, JobResult
+from neuronqa.domain.workload import HfSpec
+from neuronqa.errors import NeuronQAError
+from neuronqa.worker import folders, zygote
+from neuronqa.worker.folders import WorkFolder
+from neuronqa.worker.judging import Judge
+from neuronqa.worker.runner import JobRunner, Reference
+from neuronqa.worker.supervisor import Supervisor
+
+PRELOAD: Final = (
+    "torch",
+    "torch._dynamo",
+    "torch._functorch.aot_autograd",
+    "transformers",
+    "transformers.modeling_utils",
+    "transformers.models.auto.modeling_auto",
+    "neuronqa.worker.roles",
+)
+WARM: Final = {"neuron": "neuronqa.device.neuron.warm:warm_compile"}
+"""What a device runs once in the zygote, so that no child has to."""
+
+log = logging.getLogger(__name__)
+
+
+def outfit(device: str) -> zygote.Settings:
+    """What a zygote for `device` imports and warms."""
+    return zygote.Settings(preload=PRELOAD, warm=WARM.get(device, ""))
+
+
+def versions() -> dict[str, str]:
+    """What can change a verdict and is this machine's; results of different versions are never mixed."""
+    packages = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy")}
+    return {"python": platform.python_version(), "machine": platform.machine(), **packages}
+
+
+class CaseActor:
+    """One device slot. To be used on the main thread of its process, one call at a time."""
+
+    def __init__(self, device: str = "neuron", settings: zygote.Settings | None = None) -> None:
+        self._work = WorkFolder()
+        self._supervisor = Supervisor(self._work.path, settings or outfit(device))
+        self._judge = Judge()
+        self._node = platform.node()
+        self._name = f"{self._node}/{os.getpid()}"
+        self._numbers = itertools.count(1)
+
+    def ready(self) -> dict[str, Any]:
+        """Start what takes long to start, and tell of this worker. Raises EnvironmentFault if it cannot start."""
+        self._judge.start()
+        handle = self._supervisor.start()
+        return {
+            "node": self._node,
+            "worker": self._name,
+            "versions": versions(),
+            "confinement": handle.confinement.value,
+            "start_s": handle.start_s,
+        }
+
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Return a result per job, in order. What stops one job stops no other: its result says that it is lost."""
+        return [self._run(job) for job in jobs]
+
+    def close(self) -> None:
+        self._supervisor.close()
+        self._judge.close()
+        self._work.close()
+
+    def _run(self, job: Job) -> JobResult:
+        folder = self._work.path / f"job-{next(self._numbers)}"
+        try:
+            folder.mkdir(mode=0o700)
+            return self._work_through(job, JobRunner(self._supervisor, self._judge, job, folder))
+        except Exception as error:  # noqa: BLE001 - a fault in one job must not cost the others
+            why = str(error) if isinstance(error, NeuronQAError) else f"{type(error).__name__}: {error}"
+            log.exception("A job was lost.", extra={"action": "job_lost", "workload": job.workload.hash})
+            return JobResult(workload=job.workload.hash, lost=why, node=self._node, worker=self._name)
+        finally:
+            folders.remove(folder)
+
+    def _work_through(self, job: Job, runner: JobRunner) -> JobResult:
+        if isinstance(job.workload.spec, HfSpec):
+            self._supervisor.share([job.workload.spec.module])
+        references: dict[tuple[Dtype, Phase], Reference] = {}
+        attempts: list[AttemptResult] = []
+        for ticket in job.tickets:
+            key = (ticket.variant.dtype, ticket.variant.phase)
+            if key not in references:
+                references[key] = runner.reference(Variant(Mode.EAGER, *key))
+            attempts += runner.attempts(ticket, references[key])
+        return JobResult(
+            workload=job.workload.hash,
+            references=tuple(reference.result for reference in references.values()),
+            attempts=tuple(attempts),
+            node=self._node,
+            worker=self._name,
+            versions=versions(),
+        )

@@ -1,0 +1,192 @@
+"""One job: a reference per dtype and phase, an attempt per ticket, and probes behind those that crash."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from neuronqa.domain.case import Variant
+from neuronqa.domain.finding import Finding
+from neuronqa.domain.job import AttemptResult, Job, ReferenceResult, Ticket
+from neuronqa.domain.observation import OBSERVATION_FILE, Curve, Envelope, Exit, Observation, Progress
+from neuronqa.domain.outcome import Check, Kind, Outcome
+from neuronqa.domain.policy import Limits, applies
+from neuronqa.domain.workload import ModuleSpec
+from neuronqa.errors import InvariantBroken
+from neuronqa.worker import exchange, folders
+from neuronqa.worker.judging import Judge, JudgeFailed
+from neuronqa.worker.supervisor import Supervisor
+
+OF_THE_REFERENCE: Final = (Check.BUILD, Check.INPUTS, Check.REFERENCE)
+_OBSERVATION_LIMIT: Final = 64 << 20
+_LEAST_S: Final = 1.0
+"""A probe with less time left than this is not begun."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A reference, where its files are, and their hash."""
+
+    result: ReferenceResult
+    folder: Path
+    digest: str
+    observation: Observation | None
+
+    @property
+    def fit(self) -> bool:
+        """May a device be compared with it?"""
+        return any(one.outcome.kind is Kind.REFERENCE_PASS for one in self.result.findings)
+
+
+class JobRunner:
+    """Runs one job in a folder of its own."""
+
+    def __init__(self, supervisor: Supervisor, judge: Judge, job: Job, folder: Path) -> None:
+        self._supervisor = supervisor
+        self._judge = judge
+        self._job = job
+        self._folder = folder
+        self._limits = limits_of(job)
+        self._numbers = itertools.count(1)
+
+    def reference(self, variant: Variant) -> Reference:
+        """Make the reference for a dtype and phase, let nobody change it any more, and judge it."""
+        out = self._folder / f"reference-{variant.dtype}-{variant.phase}"
+        left = self._play("reference", variant, out, self._limits)
+        digest = folders.freeze(out)
+        findings = self._findings(OF_THE_REFERENCE, left, lambda: self._judge.reference(out, left))
+        observation = observed(out)
+        result = ReferenceResult(
+            variant=variant,
+            findings=findings,
+            exit=left,
+            parameters=observation.parameters if observation else 0,
+            partial=observation.partial if observation else (),
+            repairs=observation.repairs if observation else (),
+        )
+        return Reference(result, out, digest, observation)
+
+    def attempts(self, ticket: Ticket, reference: Reference) -> Iterator[AttemptResult]:
+        """The attempt a ticket asks for and, as long as it crashes in an operator, probes with that one on the CPU."""
+        if not reference.fit:
+            yield _blocked(ticket)
+            return
+        result = self._attempt(ticket, reference, self._limits)
+        yield result
+        left_s = self._limits.deadline_s - result.exit.wall_s
+        order = ticket.order
+        for number in range(1, self._limits.probes + 1):
+            op = result.exit.last_op
+            if not crashed(result.exit) or not op or op in order.forced_cpu or left_s < _LEAST_S:
+                return
+            order = replace(order, forced_cpu=(*order.forced_cpu, op))
+            probe = replace(ticket, id=f"{ticket.id}.{number}", order=order)
+            result = self._attempt(probe, reference, replace(self._limits, deadline_s=left_s), probe_of=ticket.id)
+            yield result
+            left_s -= result.exit.wall_s
+
+    def _attempt(self, ticket: Ticket, reference: Reference, limits: Limits, probe_of: str = "") -> AttemptResult:
+        out = self._folder / f"device-{next(self._numbers)}"
+        started = time.time()
+        order = {"order": ticket.order.to_json(), "reference": str(reference.folder)}
+        left = self._play("device", ticket.variant, out, limits, order)
+        if folders.digest(reference.folder) != reference.digest:
+            raise InvariantBroken("a reference was changed while a device ran", where=str(reference.folder))
+        thresholds = self._job.thresholds
+        findings = self._findings(
+            device_checks(ticket.variant),
+            left,
+            lambda: self._judge.device(reference.folder, out, left, ticket.variant, thresholds),
+        )
+        seen = observed(out) or Observation(role="device", reached=left.progress)
+        folders.remove(out)
+        return AttemptResult(
+            ticket=ticket.id,
+            variant=ticket.variant,
+            findings=findings,
+            exit=left,
+            probe_of=probe_of,
+            forced_cpu=ticket.order.forced_cpu,
+            ops=seen.ops,
+            ops_complete=seen.ops_complete,
+            graph=seen.graph,
+            curve=seen.curve,
+            reference_curve=reference.observation.curve if reference.observation else Curve(),
+            envelope=reference.observation.envelope if reference.observation else Envelope(),
+            started=started,
+            memory_peak=seen.memory_peak,
+        )
+
+    def _play(
+        self, role: str, variant: Variant, out: Path, limits: Limits, more: Mapping[str, Any] | None = None
+    ) -> Exit:
+        request = {
+            "workload": self._job.workload.to_json(),
+            "variant": str(variant),
+            "steps": self._job.thresholds.train_steps,
+            "out": str(out),
+            **(more or {}),
+        }
+        return self._supervisor.run(role, request, limits)
+
+    def _findings(
+        self, checks: Sequence[Check], left: Exit, ask: Callable[[], tuple[Finding, ...]]
+    ) -> tuple[Finding, ...]:
+        """What the judge says; and where the harness failed, in the child or in the judge, that and nothing else."""
+        if left.fault:
+            return everywhere(checks, Outcome.of(Kind.INFRA_HARNESS, left.fault), left.stderr_tail)
+        try:
+            return ask()
+        except JudgeFailed as failed:
+            log.warning("A case was not judged: %s.", failed, extra={"action": "judge_failed"})
+            return everywhere(checks, Outcome.of(Kind.INFRA_HARNESS, str(failed)), str(failed))
+
+
+def limits_of(job: Job) -> Limits:
+    """The policy's limits, or a module workload's own where they are tighter."""
+    spec = job.workload.spec
+    if not isinstance(spec, ModuleSpec):
+        return job.limits
+    return replace(
+        job.limits,
+        deadline_s=min(spec.deadline_s or job.limits.deadline_s, job.limits.deadline_s),
+        memory_mb=min(spec.memory_mb or job.limits.memory_mb, job.limits.memory_mb),
+    )
+
+
+def crashed(left: Exit) -> bool:
+    """Did the case end its own process? A hang, a killed one and a fault of ours are no crashes."""
+    return not (left.done or left.timed_out or left.memory_exceeded or left.fault)
+
+
+def device_checks(variant: Variant) -> tuple[Check, ...]:
+    """The checks that a device child answers."""
+    return tuple(check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant))
+
+
+def everywhere(checks: Sequence[Check], outcome: Outcome, words: str) -> tuple[Finding, ...]:
+    return tuple(Finding(check=check, outcome=outcome, evidence={"words": words}) for check in checks)
+
+
+def observed(folder: Path) -> Observation | None:
+    """What a child wrote, if it is readable: the judge says what it means if it is not."""
+    try:
+        if (folder / OBSERVATION_FILE).stat().st_size > _OBSERVATION_LIMIT:
+            return None
+        return exchange.read_observation(folder)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _blocked(ticket: Ticket) -> AttemptResult:
+    outcome = Outcome(Kind.NOT_RUN_BLOCKED, Check.REFERENCE.value)
+    findings = everywhere(device_checks(ticket.variant), outcome, "not reached: there is no reference to compare with")
+    left = Exit(done=False, progress=Progress.STARTED)
+    return AttemptResult(ticket=ticket.id, variant=ticket.variant, findings=findings, exit=left, started=time.time())
