@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
+
+# isort: split
+
 import argparse
 import contextlib
 import gc

@@ -36,6 +36,8 @@ def decode(text: str) -> dict[str, Any]:
         raise Malformed(f"longer than {SIZE_LIMIT} characters")
     if not text.strip():
         raise Malformed("empty")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise Malformed("not UTF-8")
     _refuse_deep(text)
     try:
         value = json.loads(text, parse_int=_integer)

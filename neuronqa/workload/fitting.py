@@ -61,7 +61,7 @@ def _search(scene: Scene, start: Adaptation) -> Fitted:
     """Depth first over remedies, to the first adaptation the model runs on."""
     seen: list[Adaptation] = []
     waiting = [start]
-    first_error: Exception | None = None
+    telling: Exception | None = None
     while waiting and len(seen) < MOST_STEPS:
         adaptation = waiting.pop()
         if adaptation in seen:
@@ -74,11 +74,12 @@ def _search(scene: Scene, start: Adaptation) -> Fitted:
         except UnknownArgument as error:
             raise BuildFailure(Kind.INPUTS_ERROR, f"unknown argument {error}", f"nothing makes {error}") from error
         except Exception as error:  # noqa: BLE001 - a model may raise anything; what it says is the repair
-            first_error = first_error or error
+            if telling is None or not partial(scene, adaptation):
+                telling = error
             trouble = Trouble(scene, adaptation, inputs, error)
             waiting += [found for found in reversed(remedies(trouble)) if found not in seen]
-    text = " ".join(f"{type(first_error).__name__}: {first_error}".split())
-    raise BuildFailure(Kind.INPUTS_ERROR, text, text) from first_error
+    text = " ".join(f"{type(telling).__name__}: {telling}".split())
+    raise BuildFailure(Kind.INPUTS_ERROR, text, text) from telling
 
 
 def _inputs(scene: Scene, adaptation: Adaptation) -> dict[str, Any]:
@@ -94,9 +95,7 @@ def _forward(scene: Scene, adaptation: Adaptation, inputs: dict[str, Any]) -> Ca
     outputs = scene.model(**inputs)
     if has_own(outputs):
         return own
-    projection = Projection(scene.seed)
-    projection(outputs)
-    return projection
+    return Projection.of(outputs, scene.seed)
 
 
 def _restore(scene: Scene, buffers: dict[str, Tensor]) -> None:

@@ -6,6 +6,10 @@ leaves 45 of 47 parameter tensors with a gradient below 1e-6, a random projectio
 
 from __future__ import annotations
 
+import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
+
+# isort: split
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,21 +21,35 @@ from transformers.cache_utils import Cache
 from neuronqa.workload.weights import generator
 
 
-@dataclass
+@dataclass(frozen=True)
 class Projection:
-    """The sum of every differentiable output, weighted by fixed noise and scaled by its size.
+    """The sum of chosen outputs, weighted by fixed noise and scaled by their size.
 
-    Weights are drawn on the CPU in float32, one draw per output's place and shape, and follow the output's device and dtype.
+    Weights are drawn on the CPU in float32, one draw per output's place and shape, and follow the output's device and
+    dtype, so that the same numbers weigh float64 and bfloat16.
     """
 
     seed: int
-    weights: dict[tuple[str, torch.Size], Tensor] = field(default_factory=dict, repr=False)
+    places: frozenset[str] | None = None
+    """Paths of the outputs that count; None: all that depend on a parameter."""
+    weights: dict[tuple[str, torch.Size], Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, outputs: Any, seed: int) -> Projection:
+        """A projection of the outputs that depend on parameters. Raises ValueError where none does."""
+        places = frozenset(place for place, tensor in tensors(outputs) if _differentiable(tensor))
+        if not places:
+            raise ValueError("no output depends on a parameter")
+        return cls(seed, places)
 
     def __call__(self, outputs: Any) -> Tensor:
-        parts = [self._part(place, tensor) for place, tensor in tensors(outputs) if _differentiable(tensor)]
+        parts = [self._part(place, tensor) for place, tensor in tensors(outputs) if self._counts(place, tensor)]
         if not parts:
             raise ValueError("no output depends on a parameter")
         return torch.stack(parts).sum()
+
+    def _counts(self, place: str, tensor: Tensor) -> bool:
+        return _differentiable(tensor) if self.places is None else place in self.places
 
     def _part(self, place: str, tensor: Tensor) -> Tensor:
         key = (place, tensor.shape)

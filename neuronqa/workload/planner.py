@@ -6,6 +6,10 @@ with one JSON line. It imports no modelling code, allocates no model, runs no co
 
 from __future__ import annotations
 
+import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
+
+# isort: split
+
 import json
 import os
 import sys

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import torch
-from torch import nn
-from transformers import PreTrainedModel
+from torch import Tensor
 
+from neuronqa.domain.catalog import ListingStatus
 from neuronqa.domain.outcome import clean_detail
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.build import build
 from neuronqa.workload.examples import example
+from neuronqa.workload.gradients import Tower, towers
 from neuronqa.workload.levels import Level
 from neuronqa.workload.planner import plan_config
 from neuronqa.workload.runnable import BuildFailure, Runnable
 
-NOISE: Final = 1e-6
-"""A gradient's root mean square below this part of the largest of its tower is rounding noise."""
-SHARE: Final = 0.95
-NEVER: Final = re.compile(
-    r"(k|key|key_proj|k_proj|to_k|key_layer|linear_k|wk|W_K)\.bias$"  # softmax does not see what all keys share
-    r"|(qa_outputs|qa_classifier|span_classifier)\.bias$"  # nor what all positions share
-    r"|mask_token$|mask_embed\w*$|masked_spec_embed$"  # used only where something is masked
-)
-"""Parameters that cannot have a gradient in an ordinary training run."""
 LEARNING_RATE: Final = 1e-3
 STEPS: Final = 2
 
@@ -46,8 +37,8 @@ class Trial:
     partial: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     loss: tuple[float, ...] = ()
-    still: tuple[str, ...] = ()
-    """Parameters whose gradient is missing or below noise."""
+    excused: tuple[str, ...] = ()
+    """Parameters that cannot have a gradient."""
     parameters: int = 0
     kernel_key: str = ""
 
@@ -67,17 +58,16 @@ def attempt(architecture: Architecture) -> Trial:
         inputs = error.kind.stage.value == "inputs"
         return Trial(built=inputs, level=level, reason=clean_detail(f"{error.kind.value}: {error}"))
     try:
-        loss, still = _train(runnable)
+        loss, found = _train(runnable)
     except Exception as error:  # noqa: BLE001 - a model may raise anything
         return Trial(built=True, ran=True, level=level, partial=runnable.partial, reason=_told("training", error))
-    return _judged(runnable, loss, still, level, plan.kernel_key)
+    return _judged(runnable, loss, found, level, plan.kernel_key)
 
 
-def _judged(runnable: Runnable, loss: list[float], still: dict[str, list[str]], level: int, key: str) -> Trial:
+def _judged(runnable: Runnable, loss: list[float], found: list[Tower], level: int, key: str) -> Trial:
     finite = all(math.isfinite(value) for value in loss)
     moved = len(set(loss)) > 1
-    quiet = [name for names in still.values() for name in names]
-    dead = _dead_towers(runnable.module, still)
+    dead = [tower for tower in found if not tower.alive]
     whole = not runnable.partial and level == Level.SMALL
     reason = ""
     if runnable.partial:
@@ -89,7 +79,7 @@ def _judged(runnable: Runnable, loss: list[float], still: dict[str, list[str]], 
     elif not moved:
         reason = "loss does not move"
     elif dead:
-        reason = f"no gradient in {dead[0]}"
+        reason = f"no gradient in {dead[0].name or 'the model'}: {len(dead[0].dead)} of {dead[0].able}, {dead[0].dead[0]}"
     return Trial(
         built=True,
         ran=True,
@@ -101,65 +91,32 @@ def _judged(runnable: Runnable, loss: list[float], still: dict[str, list[str]], 
         partial=runnable.partial,
         repairs=runnable.repairs,
         loss=tuple(value if math.isfinite(value) else 0.0 for value in loss),
-        still=tuple(quiet[:40]),
+        excused=tuple(name for tower in found for name, _ in tower.excused),
         parameters=sum(p.numel() for p in runnable.module.parameters()),
         kernel_key=key,
     )
 
 
-def _train(runnable: Runnable) -> tuple[list[float], dict[str, list[str]]]:
-    """Loss before and after each step, and the parameters of each tower that got no gradient in the first."""
+def _train(runnable: Runnable) -> tuple[list[float], list[Tower]]:
+    """Loss before each step, and what the first backward pass reached."""
     trained = [p for p in runnable.module.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=LEARNING_RATE)
     losses: list[float] = []
-    still: dict[str, list[str]] = {}
+    found: list[Tower] = []
+
+    def loss() -> Tensor:
+        torch.manual_seed(0)
+        return runnable.loss(runnable.module(**runnable.inputs))
+
     for step in range(STEPS):
-        torch.manual_seed(step)
-        loss = runnable.loss(runnable.module(**runnable.inputs))
-        losses.append(float(loss.detach()))
-        loss.backward()  # type: ignore[no-untyped-call]
+        value = loss()
+        losses.append(float(value.detach()))
+        value.backward()  # type: ignore[no-untyped-call]
         if step == 0:
-            still = _still(runnable.module)
+            found = towers(runnable.module, loss)
         optimizer.step()
         optimizer.zero_grad()
-    return losses, still
-
-
-def towers(module: nn.Module) -> dict[str, list[str]]:
-    """Names of trainable parameters by the innermost pretrained model that holds them."""
-    homes = [name for name, part in module.named_modules() if isinstance(part, PreTrainedModel)]
-    found: dict[str, list[str]] = {}
-    for name, parameter in module.named_parameters():
-        if parameter.requires_grad:
-            home = max((h for h in homes if not h or name.startswith(f"{h}.")), key=len, default="")
-            found.setdefault(home, []).append(name)
-    return found
-
-
-def _still(module: nn.Module) -> dict[str, list[str]]:
-    parameters = dict(module.named_parameters())
-    found: dict[str, list[str]] = {}
-    for tower, names in towers(module).items():
-        sizes = {name: _size(parameters[name].grad) for name in names}
-        floor = NOISE * max(sizes.values(), default=0.0)
-        found[tower] = [name for name, size in sizes.items() if not size > floor]
-    return found
-
-
-def _size(gradient: torch.Tensor | None) -> float:
-    if gradient is None or gradient.numel() == 0:
-        return 0.0
-    return float(gradient.float().pow(2).mean().sqrt())
-
-
-def _dead_towers(module: nn.Module, still: dict[str, list[str]]) -> list[str]:
-    found = []
-    for tower, names in towers(module).items():
-        able = [name for name in names if not NEVER.search(name)]
-        dead = [name for name in still[tower] if name in able]
-        if len(dead) > (1 - SHARE) * len(able):
-            found.append(f"{tower or 'the model'}: {len(dead)} of {len(able)}, {', '.join(dead[:4])}")
-    return found
+    return losses, found
 
 
 def _told(stage: str, error: Exception) -> str:
