@@ -1,12 +1,18 @@
 """What the reference child and the device child saw: facts without judgement.
 
 A child leaves two files in its private folder: `observation.json` (this module's values as strict JSON) and
-`tensors.safetensors`. The judge reads both and nothing else. Tensors of a dtype NumPy lacks are widened exactly to
-float32 and their own dtype is kept in `dtypes`.
+`tensors.safetensors`; the reference child adds `weights.safetensors` and `inputs.safetensors`, from which every run
+starts. The judge reads these and nothing else. Tensors of a dtype NumPy lacks are widened exactly to float32 and their
+own dtype is kept in `dtypes`.
 
-Tensor names: `output/PATH`, `loss`, `grad/PARAMETER`, `param/PARAMETER` and `buffer/BUFFER` after the first optimizer
-step, `token/STEP` for generation. A reference holds each of them twice, below `same/` (the CPU in the case's dtype) and
-`oracle/` (float64), and once more below `noise/` as the spread of rounding-level perturbations.
+Tensor names of a device: `output/PATH`, `loss`, `grad/PARAMETER`, `param/PARAMETER` and `buffer/BUFFER` after the first
+optimizer step; `curve/loss` (steps), `curve/gradient` and `curve/update` (steps x parameters: norms).
+
+A reference holds below `same/` what the CPU got in the case's dtype and below `oracle/` what float64 got (not `param/`:
+a step is judged from the gradient it was given). `noise/` holds, element by element, the root mean square distance from
+the oracle of the same-dtype runs: the plain one and those whose weights and inputs were perturbed as much as a rounding
+would. `gain/` holds for each of these runs the least squares factor from the oracle to it. The curves have one more
+leading axis, the runs, the plain one first.
 """
 
 from __future__ import annotations
@@ -18,6 +24,8 @@ from typing import Any, Final
 
 OBSERVATION_FILE: Final = "observation.json"
 TENSOR_FILE: Final = "tensors.safetensors"
+WEIGHT_FILE: Final = "weights.safetensors"
+INPUT_FILE: Final = "inputs.safetensors"
 OBSERVATION_SCHEMA: Final = 1
 
 
@@ -110,7 +118,7 @@ class StateUse:
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One value a training step."""
+    """One value a training step, over all parameters: to be looked at. The judge works on the tensors."""
 
     loss: tuple[float, ...] = ()
     gradient_norm: tuple[float, ...] = ()
@@ -119,7 +127,7 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
-    """Per step, how far rounding-level perturbations moved the CPU's own curve (absolute)."""
+    """Per step, how far rounding-level perturbations moved the CPU's own curve (absolute, before any tolerance)."""
 
     loss: tuple[float, ...] = ()
     gradient_norm: tuple[float, ...] = ()
@@ -139,6 +147,9 @@ class Failure:
     """`NCC_...` or `NRT ...` where the device gave one."""
     op: str = ""
     """The operator that was running, if the device knows."""
+    kind: str = ""
+    """The outcome's kind where the raiser knew it (`build:vacuous`)."""
+    detail: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,11 +166,17 @@ class Observation:
     repairs: tuple[str, ...] = ()
     curve: Curve = field(default_factory=Curve)
     envelope: Envelope = field(default_factory=Envelope)
+    parameter_names: tuple[str, ...] = ()
+    """The columns of `curve/gradient` and `curve/update`."""
+    steps: int = 0
+    """Training steps that were finished."""
     ops: tuple[OpUse, ...] = ()
     ops_complete: bool = False
     """Was every operator seen? An incomplete set always re-runs."""
     graph: GraphUse | None = None
     state: StateUse | None = None
+    no_oracle: str = ""
+    """Why the reference has no float64 run, if it has none: parity then has no power."""
     dtypes: Mapping[str, str] = field(default_factory=dict)
     not_observable: tuple[str, ...] = ()
     """Names of checks whose facts this device cannot give."""

@@ -17,10 +17,16 @@ class Thresholds:
 
     parity_ratio: float = 8.0
     """Device error over same-dtype CPU error, both against the float64 oracle, per tensor (root mean square)."""
+    parity_gain_ratio: float = 8.0
+    """The same for the least squares factor from the oracle: what all elements share stands out of their noise."""
     parity_peak_ratio: float = 32.0
     """The same for a tensor's largest element."""
+    parity_power: float = 0.25
+    """A tensor whose tolerance exceeds this share of its own scale is exempt, and counted: a wrong one could pass."""
+    parity_coverage: float = 0.5
+    """Share of the gradient tensors that must not be exempt; with fewer, parity is inconclusive."""
     train_steps: int = 8
-    train_envelope: float = 8.0
+    train_envelope: float = 6.0
     """Width of the loss envelope, in rounding-level perturbations of the CPU run."""
     graph_breaks: int = 0
 

@@ -1,0 +1,193 @@
+"""Does it train as it does on the CPU? Loss, gradient norm and update norm against an envelope of rounding.
+
+The envelope is what perturbations of one unit in the last place do to the CPU's own curves. Norms are taken over the
+parameters whose first gradient is not noise: AdamW turns a noise gradient into a step of full length in any direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from neuronqa.checks.finding import blocked, finding, no_power
+from neuronqa.checks.parity import Reference
+from neuronqa.checks.tensors import ROUNDOFF, Array, Arrays
+from neuronqa.domain.case import Dtype
+from neuronqa.domain.finding import Finding
+from neuronqa.domain.outcome import Check, Kind
+from neuronqa.domain.policy import Thresholds
+
+LEARNT: Final = 0.1
+"""A loss that fell by less than this share of what it fell by on the CPU did not fall."""
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One curve of the device beside the CPU's, and how far apart they may be at each step."""
+
+    name: str
+    kind: Kind
+    device: Array
+    cpu: Array
+    width: Array
+
+    @property
+    def ratios(self) -> Array:
+        """Distance at each step in envelope widths."""
+        steps = self.device.size
+        distance: Array = np.abs(self.device - self.cpu[:steps]) / self.width[:steps]
+        return distance
+
+    @property
+    def leaves(self) -> int | None:
+        """The first step outside the envelope."""
+        outside = np.flatnonzero(~(self.ratios <= 1))
+        return int(outside[0]) if outside.size else None
+
+
+def judge(reference: Reference, arrays: Arrays, stopped: Check | None, dtype: Dtype, thresholds: Thresholds) -> Finding:
+    """A curve that was seen to leave counts even if the run stopped later; a pass needs every step."""
+    loss = arrays.get("curve/loss")
+    if loss is None or (not loss.size and stopped is not None):
+        return blocked(Check.TRAIN, stopped or Check.RUN)
+    baseline = _baseline(reference, dtype, thresholds)
+    if isinstance(baseline, Finding):
+        return baseline
+    signals = [_signal(reference, arrays, name, kind, dtype, thresholds) for name, kind in _SIGNALS]
+    found = _non_finite(signals) or _by_shape(signals[0]) or _by_first(signals)
+    if found is not None:
+        return found
+    if stopped is not None:
+        return blocked(Check.TRAIN, stopped)
+    if loss.size < signals[0].cpu.size:
+        return no_power(Check.TRAIN, f"{loss.size} of {signals[0].cpu.size} steps were taken", detail="steps")
+    worst = max(float(signal.ratios.max()) for signal in signals)
+    words = f"{loss.size} steps inside the envelope, at most {worst:.2g} of its width from the CPU's curve"
+    return finding(Check.TRAIN, Kind.TRAIN_PASS, words, measure=worst, **_curves(signals))
+
+
+_SIGNALS: Final = (
+    ("loss", Kind.TRAIN_DIVERGED),
+    ("gradient", Kind.TRAIN_GRADIENT_NORM),
+    ("update", Kind.TRAIN_UPDATE_NORM),
+)
+"""In the order in which a step computes them."""
+
+
+def _baseline(reference: Reference, dtype: Dtype, thresholds: Thresholds) -> Finding | None:
+    """Say why the CPU's own curve is no measure, if it is not."""
+    loss = reference.arrays["curve/loss"]
+    if loss.shape[1] < 2:
+        return no_power(Check.TRAIN, "one step shows no training", detail="steps")
+    for name, _ in _SIGNALS:
+        if not np.isfinite(reference.arrays[f"curve/{name}"]).all():
+            return _no_baseline(f"the CPU's own {name} becomes NaN or Inf", "non-finite")
+    width = envelope(loss, dtype, thresholds)
+    centre = loss.mean(axis=0)
+    fall = float(centre[0] - centre[1:].min())
+    if fall <= 2 * float(width.max()):
+        return _no_baseline(
+            f"the CPU's own loss does not fall: {fall:.3g} in {loss.shape[1]} steps", "loss does not fall"
+        )
+    return None
+
+
+def _no_baseline(words: str, detail: str) -> Finding:
+    return finding(Check.TRAIN, Kind.INCONCLUSIVE_NO_BASELINE, words, detail=detail)
+
+
+def _signal(
+    reference: Reference, arrays: Arrays, name: str, kind: Kind, dtype: Dtype, thresholds: Thresholds
+) -> Signal:
+    device, runs = arrays[f"curve/{name}"], reference.arrays[f"curve/{name}"]
+    if name != "loss":
+        columns = _deciding(reference)
+        device = np.sqrt(np.square(device[:, columns]).sum(axis=-1))
+        runs = np.sqrt(np.square(runs[:, :, columns]).sum(axis=-1))
+    return Signal(name, kind, device, runs.mean(axis=0), envelope(runs, dtype, thresholds))
+
+
+def _deciding(reference: Reference) -> list[int]:
+    """Columns of the parameters whose gradient is not exempt."""
+    sticks = reference.yardsticks
+    names = reference.observation.parameter_names
+    keep = [i for i, name in enumerate(names) if (one := sticks.get(f"grad/{name}")) is not None and one.exempt is None]
+    return keep or list(range(len(names)))
+
+
+def envelope(runs: Array, dtype: Dtype, thresholds: Thresholds) -> Array:
+    """Allowed distance from the mean of `runs` (runs x steps) at each step.
+
+    The spread at a step is the standard deviation of the runs, pooled over it and the steps before it. It never
+    narrows, since trajectories that have parted do not meet again for a reason, and never sinks below rounding.
+    """
+    centre = runs.mean(axis=0)
+    squares = np.square(runs - centre).sum(axis=0) / max(1, len(runs) - 1)
+    spread = np.sqrt(np.cumsum(squares) / np.arange(1, squares.size + 1))
+    floor = ROUNDOFF[dtype] * np.abs(centre)
+    width: Array = thresholds.train_envelope * np.maximum.accumulate(np.maximum(spread, floor))
+    return width
+
+
+def _non_finite(signals: list[Signal]) -> Finding | None:
+    for signal in signals:
+        bad = np.flatnonzero(~np.isfinite(signal.device))
+        if bad.size:
+            step = int(bad[0])
+            words = f"{signal.name} is NaN or Inf at step {step}, where the CPU's is {signal.cpu[step]:.4g}"
+            return finding(Check.TRAIN, Kind.TRAIN_NON_FINITE, words, detail=signal.name, step=step, **_curves(signals))
+    return None
+
+
+def _by_shape(loss: Signal) -> Finding | None:
+    """A loss that does not fall, or rises, says more than the step at which it first differed."""
+    if loss.leaves is None or loss.device.size < loss.cpu.size:
+        return None
+    fall = float(loss.cpu[0] - loss.cpu[1:].min())
+    device = float(loss.device[0] - loss.device[1:].min())
+    end = float(loss.device[-1] - loss.device[0])
+    if end > fall:
+        kind, words = Kind.TRAIN_DIVERGED, f"the loss rose by {end:.3g} where the CPU's fell by {fall:.3g}"
+    elif device < LEARNT * fall:
+        kind, words = Kind.TRAIN_PLATEAU, f"the loss fell by {device:.3g} where the CPU's fell by {fall:.3g}"
+    else:
+        return None
+    return _left(kind, words, loss, [loss])
+
+
+def _by_first(signals: list[Signal]) -> Finding | None:
+    leaving = [signal for signal in signals if signal.leaves is not None]
+    if not leaving:
+        return None
+    first = min(leaving, key=lambda signal: signal.leaves or 0)
+    step = first.leaves or 0
+    words = f"{first.name} is {first.device[step]:.6g} where the CPU's is {first.cpu[step]:.6g}"
+    return _left(first.kind, words, first, signals)
+
+
+def _left(kind: Kind, words: str, signal: Signal, signals: list[Signal]) -> Finding:
+    step = signal.leaves or 0
+    width = float(signal.width[step])
+    return finding(
+        Check.TRAIN,
+        kind,
+        f"{words}; {signal.name} leaves the envelope at step {step} (width {width:.3g})",
+        measure=max(float(one.ratios.max()) for one in signals),
+        step=step,
+        **_curves(signals),
+    )
+
+
+def _curves(signals: list[Signal]) -> dict[str, Any]:
+    return {
+        "curves": {
+            signal.name: {
+                "device": signal.device.tolist(),
+                "cpu": signal.cpu.tolist(),
+                "width": signal.width.tolist(),
+            }
+            for signal in signals
+        }
+    }

@@ -1,0 +1,171 @@
+"""The device child: loads the build it was ordered, runs the workload from the reference's start, writes what it saw.
+
+It judges nothing, and it cannot tell an overlay from a planted fault: both ride in the order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from neuronqa.device.protocol import Adapter, Device, Recording
+from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.case import Mode, Phase, Variant
+from neuronqa.domain.observation import INPUT_FILE, TENSOR_FILE, WEIGHT_FILE, GraphUse, Observation, Progress
+from neuronqa.domain.workload import Workload
+from neuronqa.errors import NeuronQAError
+from neuronqa.worker.exchange import read_arrays, read_metadata, write_arrays, write_observation
+from neuronqa.worker.failures import describe
+from neuronqa.worker.graphs import GraphWatch, compiled
+from neuronqa.worker.reference import DTYPES, Build
+from neuronqa.worker.state import Structure
+from neuronqa.worker.training import Marks, Notes, Subject, infer, seed_everything, train
+from neuronqa.worker.trees import replace_tensors, unpack
+from neuronqa.workload.runnable import BuildFailure, Runnable
+
+
+@dataclass
+class _Run:
+    """What has been seen so far: whatever ends the run, this much is written."""
+
+    observation: Observation
+    notes: Notes
+    device: Device | None = None
+    recording: Recording | None = None
+    watch: GraphWatch | None = None
+
+
+def observe(
+    request: Mapping[str, Any],
+    build: Build,
+    adapter: Callable[[str], Adapter],
+    emit: Callable[[Progress], None],
+) -> None:
+    """Fill `request["out"]`. What the model or the device raises is data; only our own faults raise."""
+    mark = Marks(emit)
+    folder = Path(request["out"])
+    run = _Run(Observation(role="device", reached=Progress.STARTED), Notes(parameter_names=()))
+    try:
+        _observe(request, build, adapter, mark, run)
+        reached = Progress.DONE
+    except (BuildFailure, NeuronQAError):
+        raise  # The reference built the same workload: that it cannot be built or loaded here is our fault.
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever model and device raise is data
+        code = run.device.error_code if run.device else None
+        reached = mark.current
+        run.observation = replace(run.observation, failure=describe(error, mark.current, code=code))
+    mark(Progress.REPORT)
+    write_arrays(folder / TENSOR_FILE, {**run.notes.arrays, **run.notes.curves()})
+    write_observation(folder, _finish(run, reached))
+
+
+def _observe(
+    request: Mapping[str, Any], build: Build, adapter: Callable[[str], Adapter], mark: Marks, run: _Run
+) -> None:
+    variant = Variant.parse(request["variant"])
+    order = BuildOrder.from_json(request["order"])
+    mark(Progress.LOAD)
+    device = adapter(order.device).load(order, request.get("last_op_file", ""))
+    run.device = device
+    mark(Progress.BUILD)
+    runnable = build(Workload.from_json(request["workload"]))
+    mark(Progress.LOAD)
+    structure, subject = _place(runnable, variant, Path(request["reference"]), device.torch_device)
+    run.notes.parameter_names = tuple(name for name, _ in subject.module.named_parameters())
+    moved = structure.after_move(subject.module, device.torch_device)
+    run.observation = replace(run.observation, state=moved, not_observable=device.not_observable)
+    write_observation(Path(request["out"]), replace(run.observation, reached=Progress.LOAD))
+    run.recording = device.recording()
+    run.notes.aside = _paused(run.recording)
+    with _compilation(subject, variant, device, mark, run):
+        _execute(subject, variant, int(request["steps"]), mark, run)
+    mark(Progress.REPORT)
+    device.synchronize()
+    if variant.phase is Phase.TRAIN:
+        stepped = structure.after_step(subject.module, device.torch_device, moved)
+        run.observation = replace(run.observation, state=stepped)
+
+
+def _place(runnable: Runnable, variant: Variant, reference: Path, target: torch.device) -> tuple[Structure, Subject]:
+    """Give the module the reference's weights, buffers and inputs, and move all of it to the device."""
+    module = runnable.module.to(DTYPES[variant.dtype])
+    weights = read_arrays(reference / WEIGHT_FILE)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(torch.from_numpy(weights[f"param/{name}"]))
+        for name, buffer in module.named_buffers():
+            buffer.copy_(torch.from_numpy(weights[f"buffer/{name}"]))
+    file = reference / INPUT_FILE
+    inputs = unpack(read_metadata(file)["skeleton"], read_arrays(file))
+    structure = Structure.of(module)
+    module = module.to(target)
+    placed = dict(replace_tensors(inputs, lambda tensor: tensor.to(target)))
+    return structure, Subject(module=module, forward=module, inputs=placed, loss=runnable.loss)
+
+
+@contextmanager
+def _compilation(subject: Subject, variant: Variant, device: Device, mark: Marks, run: _Run) -> Iterator[None]:
+    if variant.mode is not Mode.COMPILE:
+        yield
+        return
+    run.watch = GraphWatch()
+    with run.watch.watching(mark):
+        subject.forward = compiled(subject.module, device.compile_backend())
+        yield
+
+
+def _execute(subject: Subject, variant: Variant, steps: int, mark: Marks, run: _Run) -> None:
+    seed_everything()
+    started = time.process_time()
+    assert run.recording is not None
+    run.recording.start()
+    try:
+        if variant.phase is Phase.TRAIN:
+            train(subject, steps, run.notes, mark)
+        else:
+            infer(subject, run.notes, mark)
+    finally:
+        run.recording.stop()
+        run.observation = replace(run.observation, seconds={"run": time.process_time() - started})
+
+
+def _paused(recording: Recording) -> Callable[[], Any]:
+    @contextmanager
+    def paused() -> Iterator[None]:
+        recording.stop()
+        try:
+            yield
+        finally:
+            recording.start()
+
+    return paused
+
+
+def _finish(run: _Run, reached: Progress) -> Observation:
+    names = run.notes.parameter_names
+    observation = replace(
+        run.observation,
+        reached=reached,
+        curve=run.notes.curve(),
+        dtypes=run.notes.dtypes,
+        parameter_names=names,
+        steps=len(run.notes.update),
+    )
+    if run.recording is not None:
+        observation = replace(observation, ops=run.recording.ops(), ops_complete=run.recording.complete)
+    if run.device is not None:
+        observation = replace(observation, memory_peak=run.device.memory_peak())
+    if run.watch is not None and run.device is not None:
+        observation = replace(observation, graph=_graph_use(run.device, run.watch))
+    return observation
+
+
+def _graph_use(device: Device, watch: GraphWatch) -> GraphUse:
+    """The device knows its backend's part, dynamo knows where graphs end."""
+    return replace(device.graph_use(), breaks=watch.breaks(), recompiles=watch.recompiles())

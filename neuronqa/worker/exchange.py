@@ -1,0 +1,63 @@
+"""The files by which children and judge exchange what they saw. NumPy and JSON only: the judge loads no torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from neuronqa.domain.identity import canonical_json, relaxed
+from neuronqa.domain.observation import OBSERVATION_FILE, OBSERVATION_SCHEMA, TENSOR_FILE, Observation, from_json
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def write_observation(folder: Path, observation: Observation) -> None:
+    """Write atomically, so that a child that dies while writing leaves the earlier file or none."""
+    text = canonical_json({"schema_version": OBSERVATION_SCHEMA, **asdict(observation)})
+    part = folder / f"{OBSERVATION_FILE}.part"
+    part.write_text(text, encoding="ascii")
+    part.replace(folder / OBSERVATION_FILE)
+
+
+def read_observation(folder: Path) -> Observation | None:
+    """Return what a child wrote, or None where it wrote nothing. Raises ValueError for another schema."""
+    try:
+        text = (folder / OBSERVATION_FILE).read_text(encoding="ascii")
+    except FileNotFoundError:
+        return None
+    value = relaxed(json.loads(text))
+    version = value.pop("schema_version", None)
+    if version != OBSERVATION_SCHEMA:
+        raise ValueError(f"observation schema {version!r} in {folder}, expected {OBSERVATION_SCHEMA}")
+    return cast(Observation, from_json(Observation, value))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str] = {}) -> None:
+    """Write atomically; safetensors wants every array contiguous."""
+    part = path.with_name(f"{path.name}.part")
+    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, part, dict(metadata))
+    part.replace(path)
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Return every array in `path`, or nothing where there is no such file."""
+    if not path.exists():
+        return {}
+    with safe_open(path, framework="np") as handle:
+        return {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118 - not a mapping
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    with safe_open(path, framework="np") as handle:
+        return dict(handle.metadata() or {})
+
+
+def read_tensors(folder: Path) -> Arrays:
+    return read_arrays(folder / TENSOR_FILE)

@@ -1,0 +1,57 @@
+"""Exceptions of a model or a device as data."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from neuronqa.domain.observation import Failure, Progress
+
+MESSAGE_LIMIT: Final = 4000
+TRACEBACK_LIMIT: Final = 16000
+_NO_KERNEL: Final = (
+    re.compile(r"Could not run '(aten::[\w.]+|[\w]+::[\w.]+)' with arguments from the"),
+    re.compile(r"The operator '([\w]+::[\w.]+)' is not currently (?:implemented|supported)"),
+    re.compile(r"Operation (\S+) is not implemented for Neuron"),
+)
+
+
+def describe(
+    error: BaseException,
+    progress: Progress,
+    *,
+    code: Callable[[BaseException], str] | None = None,
+    kind: str = "",
+    detail: str = "",
+) -> Failure:
+    """Turn an exception into a :class:`Failure`; `code` reads a device's own error code from it."""
+    message = _text(error)
+    return Failure(
+        progress=progress,
+        error=type(error).__name__,
+        message=message[:MESSAGE_LIMIT],
+        traceback="".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:],
+        code=code(error) if code else "",
+        op=unsupported_operator(message),
+        kind=kind,
+        detail=detail,
+    )
+
+
+def unsupported_operator(message: str) -> str:
+    """The operator torch or the device says it has no kernel for, or an empty string."""
+    for pattern in _NO_KERNEL:
+        found = pattern.search(message)
+        if found:
+            name = found.group(1)
+            return name if "::" in name else f"aten::{name}"
+    return ""
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - an exception's own __str__ is the model's code
+        return f"<{type(error).__name__} whose text raised {type(broken).__name__}>"

@@ -1,0 +1,103 @@
+"""The judge: reads what the children left and says what it means. It loads no torch, no device, no build order.
+
+`python -m neuronqa.worker.judge` reads JSON lines `{"role": "reference", "reference", "exit"}` or `{"role": "device",
+"reference", "device", "exit", "variant", "thresholds"}` and writes one JSON line each: `{"findings": [...]}`, or
+`{"error": "..."}` for a line that is not such a request or files it cannot read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from neuronqa.checks import execution, fallback, graph, parity, state, training
+from neuronqa.checks import reference as references
+from neuronqa.checks.ending import ending
+from neuronqa.checks.finding import blocked
+from neuronqa.domain.case import Variant
+from neuronqa.domain.finding import Finding
+from neuronqa.domain.identity import canonical_json, relaxed
+from neuronqa.domain.observation import WEIGHT_FILE, Exit, Observation, from_json
+from neuronqa.domain.outcome import Check, Kind
+from neuronqa.domain.policy import Thresholds, applies
+from neuronqa.worker.exchange import Arrays, read_arrays, read_observation, read_tensors
+
+OF_THE_REFERENCE = (Check.BUILD, Check.INPUTS, Check.REFERENCE)
+
+
+def judge_reference(reference: Path, left: Exit) -> tuple[Finding, ...]:
+    """Findings of BUILD, INPUTS and REFERENCE."""
+    observation = read_observation(reference)
+    return references.judge(observation, read_tensors(reference), ending(observation, left), left)
+
+
+def judge_device(
+    reference: Path, device: Path, left: Exit, variant: Variant, thresholds: Thresholds
+) -> tuple[Finding, ...]:
+    """One finding for each device check that applies to `variant`, in the order of :class:`Check`."""
+    asked = [check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant)]
+    known, tensors = read_observation(reference), read_tensors(reference)
+    if known is None or not references.fit(known, tensors):
+        return tuple(blocked(check, Check.REFERENCE) for check in asked)
+    weights = read_arrays(reference / WEIGHT_FILE)
+    measured = parity.Reference.of(known, tensors, weights, variant.dtype, thresholds)
+    found = _device_checks(measured, read_observation(device), read_tensors(device), left, variant, thresholds)
+    return tuple(found[check]() for check in asked)
+
+
+def _device_checks(
+    reference: parity.Reference,
+    seen: Observation | None,
+    arrays: Arrays,
+    left: Exit,
+    variant: Variant,
+    thresholds: Thresholds,
+) -> dict[Check, Callable[[], Finding]]:
+    end = ending(seen, left)
+    stopped = execution.stopped_by(end, variant)
+    compiled = execution.compilation(end, left, variant, seen)
+    accepted = compiled.outcome.kind is Kind.COMPILE_PASS
+    return {
+        Check.LOAD: lambda: execution.load(end, left, variant),
+        Check.RUN: lambda: execution.run(end, left, variant, seen),
+        Check.COMPILE: lambda: compiled,
+        Check.FALLBACK: lambda: fallback.judge(seen, stopped),
+        Check.GRAPH: lambda: graph.judge(seen, stopped, accepted, thresholds),
+        Check.STATE: lambda: state.judge(seen, stopped),
+        Check.PARITY: lambda: parity.judge(reference, seen, arrays, stopped, variant, thresholds),
+        Check.TRAIN: lambda: training.judge(reference, arrays, stopped, variant.dtype, thresholds),
+    }
+
+
+def answer(request: Mapping[str, Any]) -> tuple[Finding, ...]:
+    """Judge what one request names."""
+    left = from_json(Exit, request["exit"])
+    reference = Path(request["reference"])
+    if request["role"] == "reference":
+        return judge_reference(reference, left)
+    variant = Variant.parse(request["variant"])
+    return judge_device(reference, Path(request["device"]), left, variant, Thresholds(**request["thresholds"]))
+
+
+def main() -> None:
+    """Answer requests until stdin ends."""
+    for line in sys.stdin:
+        try:
+            findings = answer(relaxed(json.loads(line)))
+            reply: dict[str, Any] = {"findings": [_plain(one) for one in findings]}
+        except Exception as error:  # noqa: BLE001 - one broken request must not silence the rest
+            reply = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        print(canonical_json(reply), flush=True)
+
+
+def _plain(one: Finding) -> dict[str, Any]:
+    return {**asdict(one), "outcome": str(one.outcome), "others": [str(other) for other in one.others]}
+
+
+if __name__ == "__main__":
+    main()
