@@ -83,7 +83,7 @@ class CaseActor:
         try:
             folder.mkdir(mode=0o700)
             return self._work_through(job, JobRunner(self._supervisor, self._judge, job, folder))
-        except Exception as error:  # noqa: BLE001 - a fault in one job must not cost the others
+        except Exception as error:  # a fault in one job must not cost the others
             why = str(error) if isinstance(error, NeuronQAError) else f"{type(error).__name__}: {error}"
             log.exception("A job was lost.", extra={"action": "job_lost", "workload": job.workload.hash})
             return JobResult(workload=job.workload.hash, lost=why, node=self._node, worker=self._name)
