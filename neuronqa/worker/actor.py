@@ -29,15 +29,16 @@ PRELOAD: Final = (
     "transformers.models.auto.modeling_auto",
     "neuronqa.worker.roles",
 )
-WARM: Final = {"neuron": "neuronqa.device.neuron.warm:warm_compile"}
-"""What a device runs once in the zygote, so that no child has to."""
+DEVICE_MODULES: Final = {
+    "neuron": ("neuronqa.device.neuron.adapter", "neuronqa.device.neuron.compiler.backend"),
+}
 
 log = logging.getLogger(__name__)
 
 
 def outfit(device: str) -> zygote.Settings:
-    """What a zygote for `device` imports and warms."""
-    return zygote.Settings(preload=PRELOAD, warm=WARM.get(device, ""))
+    """What a zygote imports. No device is loaded in it: each child loads the build it is ordered."""
+    return zygote.Settings(preload=(*PRELOAD, *DEVICE_MODULES.get(device, ())))
 
 
 def versions() -> dict[str, str]:
