@@ -29,15 +29,16 @@ PRELOAD: Final = (
     "transformers.models.auto.modeling_auto",
     "neuronqa.worker.roles",
 )
-WARM: Final = {"neuron": "neuronqa.device.neuron.warm:warm_compile"}
-"""What a device runs once in the zygote, so that no child has to."""
+DEVICE_MODULES: Final = {
+    "neuron": ("neuronqa.device.neuron.adapter", "neuronqa.device.neuron.compiler.backend"),
+}
 
 log = logging.getLogger(__name__)
 
 
 def outfit(device: str) -> zygote.Settings:
-    """What a zygote for `device` imports and warms."""
-    return zygote.Settings(preload=PRELOAD, warm=WARM.get(device, ""))
+    """What a zygote imports. No device is loaded in it: each child loads the build it is ordered."""
+    return zygote.Settings(preload=(*PRELOAD, *DEVICE_MODULES.get(device, ())))
 
 
 def versions() -> dict[str, str]:
@@ -83,7 +84,7 @@ class CaseActor:
         try:
             folder.mkdir(mode=0o700)
             return self._work_through(job, JobRunner(self._supervisor, self._judge, job, folder))
-        except Exception as error:  # noqa: BLE001 - a fault in one job must not cost the others
+        except Exception as error:  # a fault in one job must not cost the others
             why = str(error) if isinstance(error, NeuronQAError) else f"{type(error).__name__}: {error}"
             log.exception("A job was lost.", extra={"action": "job_lost", "workload": job.workload.hash})
             return JobResult(workload=job.workload.hash, lost=why, node=self._node, worker=self._name)

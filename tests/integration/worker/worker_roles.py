@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import json
@@ -19,7 +20,10 @@ from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
 
-from neuronqa.domain.observation import Progress
+import numpy as np
+
+from neuronqa.domain.observation import TENSOR_FILE, WEIGHT_FILE, Observation, Progress
+from neuronqa.worker import exchange
 
 Request = Mapping[str, Any]
 MEBIBYTE = 1 << 20
@@ -351,3 +355,50 @@ def limits(request: Request) -> None:
         uid=os.getuid(),
         home=str(Path.home()),
     )
+
+
+def reference(request: Request) -> None:
+    """As told by the arguments of the workload: `reference` names what happens while it is made."""
+    act(request, request["workload"]["spec"]["arguments"].get("reference", ""), ())
+    write(request, "reference")
+
+
+def device(request: Request) -> None:
+    """As told by the fault in the order: crash in the first operator that is not forced to the CPU, or `act`."""
+    fault = request["order"]["fault"] or {}
+    act(request, fault.get("act", ""), [op for op in fault.get("ops", ()) if op not in request["order"]["forced_cpu"]])
+    write(request, "device")
+
+
+def act(request: Request, what: str, ops: list[str] | tuple[str, ...]) -> None:
+    if what == "tamper":
+        tamper(Path(request["reference"]))
+    elif what:
+        globals()[what]({**request, "seconds": 0.0})
+    elif ops:
+        Path(request["last_op_file"]).write_bytes(ops[0].encode() + b"\0")
+        ctypes.string_at(0)
+
+
+def tamper(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.chmod(0o700)
+        (folder / "tensors.safetensors").chmod(0o600)
+        (folder / "tensors.safetensors").write_bytes(b"")
+
+
+def write(request: Request, role: str) -> None:
+    arrays = {"output/0": np.arange(4.0, dtype=np.float32), "loss": np.array([2.0], dtype=np.float32)}
+    if role == "reference":
+        sides = {f"{side}/{name}": array for side in ("same", "oracle") for name, array in arrays.items()}
+        arrays = sides | {f"noise/{name}": np.full_like(array, 1e-7) for name, array in arrays.items()}
+    folder = Path(request["out"])
+    exchange.write_arrays(folder / TENSOR_FILE, arrays)
+    exchange.write_arrays(folder / WEIGHT_FILE, {"param/w": np.ones(3, dtype=np.float32)})
+    dtypes = dict.fromkeys(arrays, "float32")
+    exchange.write_observation(folder, Observation(role=role, reached=Progress.DONE, parameters=12, dtypes=dtypes))
+
+
+def leave_orphans_and_hang(request: Request) -> None:
+    leave_orphans(request)
+    hang_in_python(request)
