@@ -11,13 +11,13 @@ NOT_REPORTED = (4, 5)
 
 
 class LedgerRecording:
-    """Everything between `start` and `stop`."""
+    """Everything between any `start` and the `stop` after it, added up."""
 
     def __init__(self, shim: Any) -> None:
         self._shim = shim
+        shim.clear_uses()
 
     def start(self) -> None:
-        self._shim.clear_uses()
         self._shim.set_recording(True)
 
     def stop(self) -> None:
