@@ -58,17 +58,32 @@ def local_ray(workers: int) -> Iterator[dict[str, str]]:
     token = secrets.token_hex(32)
     environment = {**CLOSED, "RAY_AUTH_TOKEN": token}
     os.environ.update(environment)
-    import ray
-
     base = Path(tempfile.mkdtemp(prefix="nqa-", dir="/tmp"))
-    try:
+    with _hushed(base / "start.log"):
+        import ray
+
         ray.init(**_arguments(workers, base))
+    try:
         yield environment
     finally:
         ray.shutdown()
         shutil.rmtree(base, ignore_errors=True)
         for name in environment:
             os.environ.pop(name, None)
+
+
+@contextmanager
+def _hushed(log: Path) -> Iterator[None]:
+    """Send what is written to stderr, Ray's compiled part included, to a file: its start-up warnings are not news."""
+    kept = os.dup(2)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(file, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(file)
 
 
 def _arguments(workers: int, base: Path) -> dict[str, Any]:

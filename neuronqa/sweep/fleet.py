@@ -26,6 +26,10 @@ class Fleet(Protocol):
         """Workers that are ready now."""
         ...
 
+    def await_first(self) -> None:
+        """Return once a worker is ready. Raises EnvironmentFault if none can be started."""
+        ...
+
     def capacity(self) -> int:
         """Jobs that can be submitted now without queueing deeper than the window."""
         ...

@@ -126,12 +126,15 @@ def _group(entry: Entry, planned: Mapping[str, _Config]) -> PlanGroup:
 
 
 def _planned_workloads(catalog: Catalog, planned: dict[str, _Config], advance: Advance) -> Iterator[Workload]:
-    """Yield every distinct workload and fill `planned` on the way."""
+    """Yield every distinct workload and fill `planned` on the way. Only configs that decide something are planned."""
+    undecided: set[str] = set()
     for entry in catalog.entries():
         if entry.workload is not None:
             yield Workload.from_json(entry.workload)
+        elif entry.config is not None and from_facts(entry) is None:
+            undecided.add(entry.config)
     seen: set[str] = set()
-    for answer in ask_planner(catalog.configs()):
+    for answer in ask_planner((name, text) for name, text in catalog.configs() if name in undecided):
         workload = answer.get("workload")
         body = Workload.from_json(workload) if workload else None
         planned[answer["hash"]] = _Config(

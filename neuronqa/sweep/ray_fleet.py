@@ -51,6 +51,10 @@ class RayFleet:
     def size(self) -> int:
         return sum(slot.ready for slot in self._slots)
 
+    def await_first(self) -> None:
+        while not self.size:
+            self._lost += self.wait(timeout=0.5)
+
     def capacity(self) -> int:
         return sum(WINDOW - len(slot.calls) for slot in self._slots if slot.ready)
 

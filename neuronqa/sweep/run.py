@@ -98,7 +98,9 @@ FleetMaker = Callable[[SweepRequest, Prepared], AbstractContextManager[Fleet]]
 def run_sweep(request: SweepRequest, db: str | None, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
     """Plan and execute a new sweep. Raises BadInput or EnvironmentFault before anything is executed."""
     policy = load_policy(request.policy)
-    catalog = catalogs.open(request.catalog, select=request.select)
+    catalog = catalogs.open(f"{request.catalog}[{request.select}]" if request.select else request.catalog)
+    if catalog.notice:
+        display.stage(catalog.notice)
     with _database(db) as engine:
         store = Store(engine)
         display.stage(f"Preparing device {request.device} ({request.profile})")
@@ -218,8 +220,9 @@ def tightened(limits: Limits, workload: Workload) -> Limits:
 
 def _execute(plan: _Plan, store: Store, prepared: Prepared, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
     display.stage(f"Starting {plan.request.workers} workers")
-    began = time.monotonic()
     with make_fleet(plan.request, prepared) as fleet:
+        fleet.await_first()
+        began = time.monotonic()
         leg = _Leg(plan, store, prepared, display, fleet)
         with _on_interrupt(leg.driver.stop):
             leg.run()
