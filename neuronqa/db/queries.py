@@ -202,8 +202,12 @@ class Work:
     attempts: int
     workloads: int
     cases: int
-    cpu_s: float
     by_kind: Mapping[str, int]
+    cpu_by_kind: Mapping[str, float]
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(self.cpu_by_kind.values())
 
 
 def work(db: Connection, sweep_id: int) -> Work:
@@ -223,8 +227,8 @@ def work(db: Connection, sweep_id: int) -> Work:
         attempts=sum(n for _, n, _ in by_kind),
         workloads=distinct[0],
         cases=distinct[1],
-        cpu_s=float(sum(cpu for _, _, cpu in by_kind)),
         by_kind={kind: n for kind, n, _ in by_kind},
+        cpu_by_kind={kind: float(cpu) for kind, _, cpu in by_kind},
     )
 
 
@@ -256,7 +260,7 @@ def reconciliation(db: Connection, sweep_id: int, plan_id: int) -> dict[str, int
         .where(t.entry.c.plan_id == plan_id)
         .group_by(t.standing.c.label)
     )
-    return dict(db.execute(query).tuples().all())
+    return {row[0]: row[1] for row in db.execute(query)}
 
 
 def blob(db: Connection, blob_id: int | None) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from neuronqa.domain.outcome import Check, Kind, Rung, Standing
 from neuronqa.domain.policy import Policy
 from neuronqa.domain.workload import ModuleSpec, Workload
 from neuronqa.errors import EnvironmentFault
-from neuronqa.sweep.schedule import Assignment, CostModel
+from neuronqa.sweep.schedule import Assignment, CostModel, tightened
 
 HOSTS: Final = "controls/hosts.py"
 PASSES: Final = "pass"
@@ -44,12 +44,12 @@ class Control:
 
     def judge(self, findings: Sequence[Finding]) -> ControlVerdict:
         """What was judged of this control, and whether that is right. Nothing judged is a miss."""
+        own = [f.outcome for f in findings if f.check is self.guards]
+        alarms = [f.outcome for f in findings if f.outcome.standing is not Standing.PASS]
         if self.expected == (PASSES,):
-            alarms = [f.outcome for f in findings if f.outcome.standing is not Standing.PASS]
-            judged = str(alarms[0]) if alarms else PASSES if findings else "nothing"
+            judged = str(alarms[0]) if alarms else PASSES if own else "nothing"
         else:
-            own = [f for f in findings if f.check is self.guards]
-            judged = str(own[0].outcome) if own else "nothing"
+            judged = str(own[0]) if own else "nothing"
         return ControlVerdict(
             name=self.name,
             guards=self.guards.value,
@@ -83,7 +83,12 @@ def assignments(
     for control in shuffled:
         ticket = Ticket(id=new_ticket(), variant=control.variant, order=replace(order, fault=control.fault))
         key[ticket.id] = control
-        job = Job(workload=control.workload, tickets=(ticket,), thresholds=policy.thresholds, limits=policy.limits)
+        job = Job(
+            workload=control.workload,
+            tickets=(ticket,),
+            thresholds=policy.thresholds,
+            limits=tightened(policy.limits, control.workload),
+        )
         jobs.append(
             Assignment(
                 job=job,

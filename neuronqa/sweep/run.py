@@ -24,8 +24,8 @@ from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import AttemptKind, Case, Dtype, Mode, Variant
 from neuronqa.domain.job import Job, Ticket
 from neuronqa.domain.plan import PlannedGroup, PlannedWorkload
-from neuronqa.domain.policy import Limits, Policy
-from neuronqa.domain.workload import ModuleSpec, Workload
+from neuronqa.domain.policy import Policy
+from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 from neuronqa.sweep import controls as control_pool
 from neuronqa.sweep.audit import AUDIT_LIMIT, AUDIT_SHARE, draw
@@ -35,7 +35,7 @@ from neuronqa.sweep.driver import Deal, Display, Driver, Progress
 from neuronqa.sweep.fleet import Fleet
 from neuronqa.sweep.plan import make_plan, representatives
 from neuronqa.sweep.policies import Narrowing, load_policy
-from neuronqa.sweep.schedule import Assignment, CostModel, Queue, by_value
+from neuronqa.sweep.schedule import Assignment, CostModel, Queue, by_value, tightened
 from neuronqa.sweep.settle import audit
 from neuronqa.sweep.standings import ran_for, standings
 
@@ -204,18 +204,6 @@ class _Plan:
         )
 
 
-def tightened(limits: Limits, workload: Workload) -> Limits:
-    """The policy's limits, or the workload's own where those are tighter."""
-    spec = workload.spec
-    if not isinstance(spec, ModuleSpec):
-        return limits
-    return replace(
-        limits,
-        deadline_s=min(limits.deadline_s, spec.deadline_s or limits.deadline_s),
-        memory_mb=min(limits.memory_mb, spec.memory_mb or limits.memory_mb),
-    )
-
-
 def _execute(plan: _Plan, store: Store, prepared: Prepared, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
     display.stage(f"Starting {plan.request.workers} workers")
     began = time.monotonic()
@@ -284,10 +272,11 @@ class _Leg:
         with plan.engine.connect() as db:
             findings = queries.findings(db, plan.sweep_id)
             audited = set(queries.findings(db, plan.sweep_id, [AttemptKind.AUDIT.value]))
+            spent = queries.work(db, plan.sweep_id).cpu_by_kind
         drawn = draw(plan.groups, ran_for(plan.groups, findings), set(findings), audited, plan.request.seed)
-        allowance = AUDIT_SHARE * self.driver.progress.cpu_s
+        allowance = AUDIT_SHARE * sum(spent.values()) - spent.get(AttemptKind.AUDIT.value, 0.0)
         chosen: list[Assignment] = []
-        for hash_ in drawn[:AUDIT_LIMIT]:
+        for hash_ in drawn[: max(0, AUDIT_LIMIT - len(audited))]:
             assignment = plan.assignment(plan.workloads[hash_], plan.variants, AttemptKind.AUDIT, self._prepared.order)
             allowance -= assignment.expected_s
             if allowance < 0:
