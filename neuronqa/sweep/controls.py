@@ -23,7 +23,7 @@ from neuronqa.domain.outcome import Check, Kind, Rung, Standing
 from neuronqa.domain.policy import Policy
 from neuronqa.domain.workload import ModuleSpec, Workload
 from neuronqa.errors import EnvironmentFault
-from neuronqa.sweep.schedule import Assignment, CostModel, tightened
+from neuronqa.sweep.schedule import Assignment, CostModel
 
 HOSTS: Final = "controls/hosts.py"
 PASSES: Final = "pass"
@@ -83,12 +83,7 @@ def assignments(
     for control in shuffled:
         ticket = Ticket(id=new_ticket(), variant=control.variant, order=replace(order, fault=control.fault))
         key[ticket.id] = control
-        job = Job(
-            workload=control.workload,
-            tickets=(ticket,),
-            thresholds=policy.thresholds,
-            limits=tightened(policy.limits, control.workload),
-        )
+        job = Job(workload=control.workload, tickets=(ticket,), thresholds=policy.thresholds, limits=policy.limits)
         jobs.append(
             Assignment(
                 job=job,

@@ -35,7 +35,7 @@ from neuronqa.sweep.driver import Deal, Display, Driver, Progress
 from neuronqa.sweep.fleet import Fleet
 from neuronqa.sweep.plan import make_plan, representatives
 from neuronqa.sweep.policies import Narrowing, load_policy
-from neuronqa.sweep.schedule import Assignment, CostModel, Queue, by_value, tightened
+from neuronqa.sweep.schedule import Assignment, CostModel, Queue, by_value
 from neuronqa.sweep.settle import audit
 from neuronqa.sweep.standings import ran_for, standings
 
@@ -195,7 +195,7 @@ class _Plan:
             workload=workload,
             tickets=tickets,
             thresholds=self.policy.thresholds,
-            limits=tightened(self.policy.limits, workload),
+            limits=self.policy.limits,
         )
         return Assignment(
             job=job,

@@ -10,8 +10,7 @@ from typing import Final
 from neuronqa.domain.case import AttemptKind, Mode, Variant
 from neuronqa.domain.job import Job
 from neuronqa.domain.plan import PlannedWorkload
-from neuronqa.domain.policy import Limits
-from neuronqa.domain.workload import ModuleSpec, Workload
+from neuronqa.domain.workload import Workload
 
 REFERENCE_S: Final = 0.8
 """CPU seconds to build a tiny model and make its reference, before anything was measured."""
@@ -102,15 +101,3 @@ class Queue:
             self._dealt += 1
             return self._main.popleft()
         return None
-
-
-def tightened(limits: Limits, workload: Workload) -> Limits:
-    """The policy's limits, or the workload's own where those are tighter."""
-    spec = workload.spec
-    if not isinstance(spec, ModuleSpec):
-        return limits
-    return replace(
-        limits,
-        deadline_s=min(limits.deadline_s, spec.deadline_s or limits.deadline_s),
-        memory_mb=min(limits.memory_mb, spec.memory_mb or limits.memory_mb),
-    )

@@ -1,14 +1,8 @@
 """The order in which work is handed out."""
 
-from dataclasses import replace
-
-import pytest
-
 from neuronqa.domain.case import AttemptKind
 from neuronqa.domain.plan import PlannedWorkload
-from neuronqa.domain.policy import Limits
-from neuronqa.domain.workload import HfSpec, ModuleSpec, Workload
-from neuronqa.sweep.schedule import VOIDS, Assignment, CostModel, Queue, by_value, tightened
+from neuronqa.sweep.schedule import VOIDS, Assignment, CostModel, Queue, by_value
 from tests.builders import COMPILED, EAGER, job, workload
 
 
@@ -82,21 +76,3 @@ def test_only_a_job_that_was_voided_as_often_as_allowed_is_on_its_last_chance() 
     queue = Queue([], [], stride=1)
     queue.put_back(assignment("one", voids=VOIDS))
     assert queue.last_chance
-
-
-@pytest.mark.parametrize(
-    ("deadline", "memory", "expected"),
-    [(None, None, (60.0, 4096)), (5.0, None, (5.0, 4096)), (None, 512, (60.0, 512)), (600.0, 9999, (60.0, 4096))],
-)
-def test_a_workload_may_tighten_the_limits_but_never_loosen_them(
-    deadline: float | None, memory: int | None, expected: tuple[float, int]
-) -> None:
-    spec = workload("hang").spec
-    assert isinstance(spec, ModuleSpec)
-    limits = tightened(Limits(), Workload(replace(spec, deadline_s=deadline, memory_mb=memory)))
-    assert (limits.deadline_s, limits.memory_mb) == expected
-
-
-def test_a_hugging_face_workload_has_the_policys_limits() -> None:
-    spec = HfSpec(model_type="t", class_name="C", module="m", config={}, level=0, seed=0, builder="1")
-    assert tightened(Limits(deadline_s=7.0), Workload(spec)) == Limits(deadline_s=7.0)
