@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from neuronqa import catalog as catalogs
 from neuronqa.db import queries
-from neuronqa.db.engine import database_url, driver_lock, open_engine
+from neuronqa.db.engine import check_file, database_url, driver_lock, open_engine
 from neuronqa.db.queries import SweepRow
 from neuronqa.db.store import Store, SweepHeader
 from neuronqa.device.prepare import Prepared, prepare
@@ -336,6 +336,7 @@ def _request(row: SweepRow, workers: int | None) -> SweepRequest:
 @contextmanager
 def _database(named: str | None, *, create: bool = True) -> Iterator[Engine]:
     url = database_url(named)
+    check_file(url, create=create)
     with driver_lock(url):
         engine = open_engine(named, create=create)
         try:
