@@ -19,9 +19,10 @@ def db() -> None:
 
 @app.command(help="Bring the database to the schema of this version.")
 def upgrade(db: Db = None) -> None:
-    from neuronqa.db.engine import database_url, driver_lock, head_revision, open_engine, shown
+    from neuronqa.db.engine import check_file, database_url, driver_lock, head_revision, open_engine, shown
 
     url = database_url(db)
+    check_file(url, create=True)
     with driver_lock(url):
         open_engine(db, create=True).dispose()
     out.print(f"{shown(url)} is at schema {head_revision()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,16 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Engine, create_engine, event, make_url
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy import Engine, create_engine, event, inspect, make_url
+from sqlalchemy.engine import URL, ExceptionContext
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DBAPIError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from neuronqa.bundled import folder
 from neuronqa.errors import BadInput, EnvironmentFault
@@ -32,16 +40,19 @@ def database_url(named: str | None) -> URL:
     """
     text = named or os.environ.get("NEURONQA_DB") or DEFAULT_FILE
     if "://" not in text:
-        return URL.create("sqlite", database=str(Path(text).resolve()))
+        return URL.create("sqlite", database=_resolved(text))
     try:
         url = make_url(text)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise BadInput("the database URL cannot be read", where=_masked(text), hint=_URL_HINT) from error
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise BadInput(f"databases of kind {url.get_backend_name()!r} are not supported", hint=_URL_HINT)
-    if url.drivername == "postgresql":
-        url = url.set(drivername="postgresql+psycopg")
-    return url
+    match url.get_backend_name():
+        case "sqlite":
+            memory = url.database in (None, "", ":memory:")
+            return url if memory else url.set(database=_resolved(str(url.database)))
+        case "postgresql":
+            return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+        case other:
+            raise BadInput(f"databases of kind {other!r} are not supported", hint=_URL_HINT)
 
 
 _URL_HINT: Final = "give a file name, or postgresql://USER@HOST/NAME"
@@ -61,7 +72,7 @@ def open_engine(named: str | None = None, *, create: bool = False) -> Engine:
     or an old schema is a BadInput that says what to do.
     """
     url = database_url(named)
-    _check_file(url, create=create)
+    check_file(url, create=create)
     try:
         engine = create_engine(url)
     except (NoSuchModuleError, ImportError) as error:
@@ -76,6 +87,7 @@ def open_engine(named: str | None = None, *, create: bool = False) -> Engine:
         engine.dispose()
         reason = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise BadInput(f"the database cannot be used: {reason}", where=shown(url), hint="check --db") from error
+    _name_failures(engine)
     return engine
 
 
@@ -84,10 +96,14 @@ def head_revision() -> str:
     return ScriptDirectory.from_config(_config()).get_current_head() or ""
 
 
+def _known_revisions() -> set[str]:
+    return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+
+
 @contextmanager
 def driver_lock(url: URL) -> Iterator[None]:
     """Hold the side-car lock of a SQLite file: one sweep driver at a time. Raises EnvironmentFault when it is taken."""
-    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+    if not _is_file(url):
         yield
         return
     path = Path(f"{url.database}.lock")
@@ -112,22 +128,65 @@ def driver_lock(url: URL) -> Iterator[None]:
         os.close(handle)
 
 
-def _check_file(url: URL, *, create: bool) -> None:
-    if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+def check_file(url: URL, *, create: bool) -> None:
+    """Raise BadInput or EnvironmentFault for a SQLite file that cannot be opened or, with `create`, made or written."""
+    if not _is_file(url):
         return
     path = Path(str(url.database))
-    if path.is_dir():
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        _check_absent(path, create=create)
+        return
+    except OSError as error:
+        raise BadInput(f"the database cannot be reached: {error.strerror}", where=str(path)) from error
+    if stat.S_ISDIR(mode):
         raise BadInput("the database is a folder", where=str(path), hint="name a file inside it")
-    if not path.exists() and not create:
+    if not stat.S_ISREG(mode):
+        raise BadInput("the database is no file", where=str(path), hint="check --db")
+    if not os.access(path, os.R_OK):
+        raise BadInput("the database cannot be read", where=str(path), hint="check its permissions")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        # In WAL mode even a reader writes: the index of the log lies beside the file. (sqlite.org/wal.html, 5)
+        raise EnvironmentFault(
+            "the database is in a folder that cannot be written", where=str(path), hint="copy it to one that can"
+        )
+    if create and not os.access(path, os.W_OK):
+        raise EnvironmentFault("the database is read-only", where=str(path), hint="give another --db")
+
+
+def _check_absent(path: Path, *, create: bool) -> None:
+    if not create:
         raise BadInput("there is no such database", where=str(path), hint="run `neuronqa sweep` first, or give --db")
-    if create and not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
         raise EnvironmentFault(
             "the database cannot be made here", where=str(path), hint="choose a folder you can write"
         )
-    if path.exists() and not os.access(path, os.R_OK):
-        raise BadInput("the database cannot be read", where=str(path), hint="check its permissions")
-    if create and path.exists() and not os.access(path, os.W_OK):
-        raise EnvironmentFault("the database is read-only", where=str(path), hint="give another --db")
+
+
+def _is_file(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+
+
+def _resolved(text: str) -> str:
+    """One name for one file, so that a link to a database takes the same lock."""
+    try:
+        return str(Path(text).resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BadInput("the database cannot be reached", where=text, hint="check --db") from error
+
+
+def _name_failures(engine: Engine) -> None:
+    """Turn what a database may do at any moment (full, locked, damaged, gone) into one line for a person."""
+
+    @event.listens_for(engine, "handle_error")
+    def on_error(context: ExceptionContext) -> None:
+        failure = context.sqlalchemy_exception
+        reason = (str(context.original_exception).splitlines() or ["no reason given"])[0]
+        if type(failure) is OperationalError:
+            raise EnvironmentFault(f"the database failed: {reason}", where=shown(engine.url)) from failure
+        if type(failure) is DatabaseError:
+            raise BadInput(f"the database is damaged: {reason}", where=shown(engine.url)) from failure
 
 
 def _tune_sqlite(engine: Engine) -> None:
@@ -145,8 +204,21 @@ def _tune_sqlite(engine: Engine) -> None:
 def _bring_up(engine: Engine, *, create: bool) -> None:
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
+        theirs = [] if current is not None else inspect(connection).get_table_names()
     if current == head_revision():
         return
+    if theirs:
+        raise BadInput(
+            f"the database holds somebody else's tables ({theirs[0]}, ...)",
+            where=shown(engine.url),
+            hint="give neuronqa a database of its own",
+        )
+    if current is not None and current not in _known_revisions():
+        raise BadInput(
+            f"the database has schema {current}, which this version does not know",
+            where=shown(engine.url),
+            hint="use a newer neuronqa",
+        )
     if not create:
         raise BadInput(
             f"the database has schema {current or 'none'}, this version needs {head_revision()}",

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, select
 
 from neuronqa.db import tables as t
 from neuronqa.domain.case import AttemptKind, Variant
@@ -19,6 +19,8 @@ from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 
 COUNTING = tuple(kind.value for kind in AttemptKind if kind.counts)
+BLOCKING = (*COUNTING, AttemptKind.PROBE.value)
+"""Probes add blockers, never passes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +67,11 @@ def sweep(db: Connection, name: str | None = None) -> SweepRow:
         select(*columns)
         .join(t.plan, t.plan.c.id == t.sweep.c.plan_id)
         .join(t.build, t.build.c.id == t.sweep.c.build_id)
-        .order_by(t.sweep.c.id.desc())
     )
     if name:
-        query = query.where(t.sweep.c.name.startswith(name, autoescape=True))
-    rows = db.execute(query.limit(2)).all()
+        asked = t.escape(name)
+        query = query.where(t.sweep.c.name.startswith(asked, autoescape=True)).order_by(t.sweep.c.name != asked)
+    rows = db.execute(query.order_by(t.sweep.c.id.desc()).limit(2)).all()
     exact = [row for row in rows if row.name == name]
     if not rows:
         raise BadInput(
@@ -165,12 +167,11 @@ def outstanding(db: Connection, sweep_id: int) -> list[tuple[str, Variant]]:
 def findings(
     db: Connection, sweep_id: int, kinds: Sequence[str] = COUNTING
 ) -> dict[str, dict[tuple[Variant, Check], Outcome]]:
-    """Outcomes by workload hash, then by (variant, check). A solo run replaces the record it was made for."""
+    """Outcomes by workload hash, then by (variant, check). The first attempt counts, and a solo run for its record."""
     query = (
         select(
             t.workload.c.hash,
             t.case.c.variant,
-            t.attempt.c.kind,
             t.result.c.check,
             t.result.c.kind.label("outcome"),
             t.result.c.detail,
@@ -179,20 +180,26 @@ def findings(
         .join(t.case, t.case.c.id == t.attempt.c.case_id)
         .join(t.workload, t.workload.c.id == t.case.c.workload_id)
         .join(t.result, t.result.c.attempt_id == t.attempt.c.id)
-        .where(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(list(kinds)))
+        .where(_valid(sweep_id, kinds))
         .order_by(t.attempt.c.id)
     )
     found: dict[str, dict[tuple[Variant, Check], Outcome]] = {}
-    alone: set[tuple[str, str]] = set()
     for row in db.execute(query):
-        key = (row.hash, row.variant)
-        if row.kind == AttemptKind.ALONE.value:
-            alone.add(key)
-        elif key in alone:
-            continue
-        outcome = Outcome(Kind(row.outcome), row.detail)
-        found.setdefault(row.hash, {})[(Variant.parse(row.variant), Check(row.check))] = outcome
+        key = (Variant.parse(row.variant), Check(row.check))
+        found.setdefault(row.hash, {}).setdefault(key, Outcome(Kind(row.outcome), row.detail))
     return found
+
+
+def _valid(sweep_id: int, kinds: Sequence[str]) -> ColumnElement[bool]:
+    """Attempts of these kinds, without the records that a solo run replaced."""
+    solo = t.attempt.alias("solo")
+    replaced = exists().where(
+        solo.c.sweep_id == sweep_id,
+        solo.c.case_id == t.attempt.c.case_id,
+        solo.c.kind == AttemptKind.ALONE.value,
+    )
+    record = t.attempt.c.kind == AttemptKind.RECORD.value
+    return and_(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(list(kinds)), ~and_(record, replaced))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +209,12 @@ class Work:
     attempts: int
     workloads: int
     cases: int
-    cpu_s: float
     by_kind: Mapping[str, int]
+    cpu_by_kind: Mapping[str, float]
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(self.cpu_by_kind.values())
 
 
 def work(db: Connection, sweep_id: int) -> Work:
@@ -223,8 +234,8 @@ def work(db: Connection, sweep_id: int) -> Work:
         attempts=sum(n for _, n, _ in by_kind),
         workloads=distinct[0],
         cases=distinct[1],
-        cpu_s=float(sum(cpu for _, _, cpu in by_kind)),
         by_kind={kind: n for kind, n, _ in by_kind},
+        cpu_by_kind={kind: float(cpu) for kind, _, cpu in by_kind},
     )
 
 
@@ -256,7 +267,7 @@ def reconciliation(db: Connection, sweep_id: int, plan_id: int) -> dict[str, int
         .where(t.entry.c.plan_id == plan_id)
         .group_by(t.standing.c.label)
     )
-    return dict(db.execute(query).tuples().all())
+    return {row[0]: row[1] for row in db.execute(query)}
 
 
 def blob(db: Connection, blob_id: int | None) -> dict[str, Any]:
@@ -270,9 +281,10 @@ def blob(db: Connection, blob_id: int | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocked:
-    """One failing outcome of one workload's counting attempts and probes."""
+    """One failing outcome of one workload in one variant: of its counting attempts and of probes."""
 
     workload: str
+    variant: Variant
     check: Check
     outcome: Outcome
     attempts: int
@@ -281,11 +293,11 @@ class Blocked:
 
 
 def blockers(db: Connection, sweep_id: int) -> Iterator[Blocked]:
-    """Every failing outcome of counting attempts and probes, per workload."""
-    kinds = (*COUNTING, AttemptKind.PROBE.value)
+    """Every failing outcome of counting attempts and probes, per workload and variant."""
     query = (
         select(
             t.workload.c.hash,
+            t.case.c.variant,
             t.blocker.c.check,
             t.blocker.c.kind,
             t.blocker.c.detail,
@@ -296,13 +308,14 @@ def blockers(db: Connection, sweep_id: int) -> Iterator[Blocked]:
         .join(t.attempt, t.attempt.c.id == t.blocker.c.attempt_id)
         .join(t.case, t.case.c.id == t.attempt.c.case_id)
         .join(t.workload, t.workload.c.id == t.case.c.workload_id)
-        .where(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(kinds))
-        .group_by(t.workload.c.hash, t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
-        .order_by(func.min(t.attempt.c.id))
+        .where(_valid(sweep_id, BLOCKING))
+        .group_by(t.workload.c.hash, t.case.c.variant, t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
+        .order_by(func.min(t.attempt.c.id), t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
     )
-    for workload_hash, check, kind, detail, n, first in db.execute(query):
+    for workload_hash, variant, check, kind, detail, n, first in db.execute(query):
         yield Blocked(
             workload=workload_hash,
+            variant=Variant.parse(variant),
             check=Check(check),
             outcome=Outcome(Kind(kind), detail),
             attempts=n,
@@ -347,8 +360,7 @@ def members(db: Connection, sweep_id: int, check: Check, outcome: Outcome, limit
             and_(t.result.c.attempt_id == t.attempt.c.id, t.result.c.check == t.blocker.c.check),
         )
         .where(
-            t.attempt.c.sweep_id == sweep_id,
-            t.attempt.c.kind.in_((*COUNTING, AttemptKind.PROBE.value)),
+            _valid(sweep_id, BLOCKING),
             t.blocker.c.check == check.value,
             t.blocker.c.kind == outcome.kind.value,
             t.blocker.c.detail == outcome.detail,

@@ -141,7 +141,7 @@ def result_row(attempt_id: int, finding: Finding, blobs: Mapping[str, int]) -> R
         "check": finding.check.value,
         "kind": finding.outcome.kind.value,
         "detail": finding.outcome.detail,
-        "measure": measure if measure is not None and math.isfinite(measure) else None,
+        "measure": None if measure is None or math.isnan(measure) else measure,
         "blob_id": blob_id(finding.evidence, blobs),
     }
 
@@ -170,7 +170,6 @@ def standing_row(sweep_id: int, group_id: int, state: EntryState) -> Row:
         "missed": missed.rung.value if missed else "",
         "kind": outcome.kind.value if outcome else "",
         "detail": outcome.detail if outcome else "",
-        "height": missed.rung.height if missed else len(state.rungs),
     }
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, Engine, Table, bindparam, insert, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from neuronqa.db import rows
@@ -154,14 +154,15 @@ class Store:
                     state=state,
                     finished=time.time(),
                     wall_s=t.sweep.c.wall_s + wall_s,
-                    summary=None if summary is None else strict(summary),
+                    summary=null() if summary is None else strict(summary),
                 )
             )
 
     def reopen_sweep(self, sweep_id: int) -> None:
-        """Mark a sweep as running again, for `--resume`."""
+        """Mark a sweep as running again, for `--resume`: until it is settled anew there is nothing to report."""
         with self.engine.begin() as db:
-            db.execute(update(t.sweep).where(t.sweep.c.id == sweep_id).values(state="running", finished=None))
+            reopened = {"state": "running", "finished": None, "summary": null()}
+            db.execute(update(t.sweep).where(t.sweep.c.id == sweep_id).values(reopened))
 
     def _save_workloads(self, db: Connection, workloads: Iterable[Workload]) -> None:
         statement = self._insert(t.workload).on_conflict_do_nothing(index_elements=["hash"])
@@ -196,7 +197,9 @@ class Store:
         db.execute(update(t.plan).where(t.plan.c.id == plan_id).values(downloads=total))
 
     def _unseen(self, db: Connection, records: Sequence[AttemptRecord]) -> list[AttemptRecord]:
-        by_ticket = {record.ticket: record for record in records}
+        by_ticket: dict[str, AttemptRecord] = {}
+        for record in records:
+            by_ticket.setdefault(record.ticket, record)
         seen = db.execute(select(t.attempt.c.ticket).where(t.attempt.c.ticket.in_(list(by_ticket)))).scalars()
         for ticket in seen:
             del by_ticket[ticket]

@@ -190,7 +190,7 @@ attempt = Table(
     Column("id", Id, primary_key=True),
     Column("sweep_id", ForeignKey("sweep.id"), nullable=False),
     Column("case_id", ForeignKey("case.id"), nullable=False),
-    Column("ticket", String(32), nullable=False, unique=True),
+    Column("ticket", String(40), nullable=False, unique=True),
     Column("kind", String(8), nullable=False),
     Column("probe_of", String(32), nullable=True),
     Column("started", Float, nullable=False),
@@ -254,7 +254,6 @@ standing = Table(
     Column("missed", String(12), nullable=False),
     Column("kind", String(40), nullable=False),
     Column("detail", SafeText, nullable=False),
-    Column("height", SmallInteger, nullable=False),
     Index("ix_standing_sweep_id_label", "sweep_id", "label"),
 )
 """Where each group stands when a sweep ends: the entry-state function's answer, kept so that SQL can add it up."""

@@ -38,8 +38,11 @@ def build(db: Connection, name: str | None = None) -> Report:
 
 
 def causes(db: Connection, row: SweepRow, settled: Standings) -> list[Cluster]:
-    """Every root cause of a sweep."""
-    return clusters(queries.blockers(db, row.id), settled.groups, settled.standing_by)
+    """Every root cause of a sweep: what failed and was asked for. Nothing else keeps an entry off."""
+    policy = Policy.from_json(row.policy)
+    asked = {pair for rung in policy.rungs for pair in policy.asks(rung)}
+    failing = (one for one in queries.blockers(db, row.id) if (one.variant, one.check) in asked)
+    return clusters(failing, settled.groups, settled.standing_by)
 
 
 def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:

@@ -6,7 +6,7 @@ import re
 
 from neuronqa.errors import UsageError
 
-_BUDGET = re.compile(r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m)?(?:(?P<s>\d+)s)?")
+_BUDGET = re.compile(r"(?:(?P<h>[0-9]+)h)?(?:(?P<m>[0-9]+)m)?(?:(?P<s>[0-9]+)s)?")
 
 
 def parse_budget(text: str) -> float:

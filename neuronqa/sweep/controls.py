@@ -44,12 +44,12 @@ class Control:
 
     def judge(self, findings: Sequence[Finding]) -> ControlVerdict:
         """What was judged of this control, and whether that is right. Nothing judged is a miss."""
+        own = [f.outcome for f in findings if f.check is self.guards]
+        alarms = [f.outcome for f in findings if f.outcome.standing is not Standing.PASS]
         if self.expected == (PASSES,):
-            alarms = [f.outcome for f in findings if f.outcome.standing is not Standing.PASS]
-            judged = str(alarms[0]) if alarms else PASSES if findings else "nothing"
+            judged = str(alarms[0]) if alarms else PASSES if own else "nothing"
         else:
-            own = [f for f in findings if f.check is self.guards]
-            judged = str(own[0].outcome) if own else "nothing"
+            judged = str(own[0]) if own else "nothing"
         return ControlVerdict(
             name=self.name,
             guards=self.guards.value,

@@ -37,7 +37,6 @@ class Progress:
     budget_s: float | None = None
     draining: str = ""
     """Why no more work is handed out, once that is so."""
-    cpu_s: float = 0.0
     control_misses: int = 0
 
 
@@ -105,7 +104,7 @@ class Driver:
 
     def _feed(self, queue: Queue) -> None:
         self._notice_limits()
-        while not self._stop and not self._spent and self._fleet.capacity() > 0:
+        while not self._stop and not self._spent and self._fleet.capacity() > 0 and not self._must_wait(queue):
             assignment = queue.next()
             if assignment is None:
                 return
@@ -115,6 +114,10 @@ class Driver:
             self._token += 1
             self._flying[self._token] = assignment
             self._fleet.submit(self._token, assignment.job)
+
+    def _must_wait(self, queue: Queue) -> bool:
+        """A job on its last chance starts when nothing else runs, and nothing else starts until it is done."""
+        return any(a.last_chance for a in self._flying.values()) or (queue.last_chance and bool(self._flying))
 
     def _fits(self, assignment: Assignment) -> bool:
         """Would the job end in time, if it and all that waits before it takes as long as expected?"""
@@ -160,7 +163,6 @@ class Driver:
         return replace(record, control=verdict)
 
     def _count(self, found: list[AttemptRecord]) -> None:
-        self.progress.cpu_s += sum(record.cpu_s for record in found)
         counting = [record for record in found if record.kind.counts]
         if not counting:
             return

@@ -17,13 +17,13 @@ from neuronqa.errors import BadInput, ExitCode, UsageError
 
 def load_policy(name_or_path: str) -> Policy:
     """A bundled policy by name, or a TOML file by path. Raises BadInput naming what is wrong with it."""
-    bundled = folder("catalogs") / "policies" / f"{name_or_path}.toml"
-    path = bundled if re.fullmatch(r"[a-z0-9-]+", name_or_path) and bundled.exists() else Path(name_or_path)
-    if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in bundled.parent.glob("*.toml")))
-        raise BadInput(f"there is no policy {name_or_path!r}", hint=f"choose one of {known}, or name a TOML file")
+    bundled = {path.stem: path for path in (folder("catalogs") / "policies").glob("*.toml")}
+    path = bundled.get(name_or_path, Path(name_or_path))
     try:
         return Policy.from_json(tomllib.loads(path.read_text("utf-8")))
+    except (FileNotFoundError, IsADirectoryError) as error:
+        hint = f"choose one of {', '.join(sorted(bundled))}, or name a TOML file"
+        raise BadInput(f"there is no policy {name_or_path!r}", hint=hint) from error
     except (OSError, ValueError, TypeError) as error:
         raise BadInput(f"the policy cannot be read: {error}", where=str(path), hint="see catalogs/policies") from error
 
@@ -44,7 +44,7 @@ class Narrowing:
         return (self.mode is None or mode is self.mode) and (self.dtype is None or dtype is self.dtype)
 
 
-_GATE = re.compile(r"\s*(?P<rung>[a-z-]+)\s*(?:>=)\s*(?P<rate>\d+(?:\.\d+)?)\s*(?P<percent>%?)\s*")
+_GATE = re.compile(r"\s*(?P<rung>[a-z-]+)\s*(?:>=)\s*(?P<rate>[0-9]+(?:\.[0-9]+)?)\s*(?P<percent>%?)\s*")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,43 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.domain.case import AttemptKind, Case, Dtype, Phase, Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import strict
 from neuronqa.domain.job import AttemptResult, JobResult, ReferenceResult, Ticket
-from neuronqa.domain.outcome import Check, Kind, Outcome, Rung
+from neuronqa.domain.observation import Exit, Progress
+from neuronqa.domain.outcome import Check, Kind, Outcome, Rung, Standing
 from neuronqa.domain.policy import applies
 from neuronqa.sweep.schedule import Assignment
+
+SILENT: Final = Outcome(Kind.INFRA_HARNESS, "no report")
+SILENCE: Final = "The worker finished the job without a word on this."
 
 
 def records(assignment: Assignment, result: JobResult, device: str) -> list[AttemptRecord]:
     """Every attempt of a finished job. A ticket nobody reported on is `infra:harness`, never silently absent."""
     references = {(r.variant.dtype, r.variant.phase): r for r in result.references}
+    attempts = [a for a in result.attempts if (a.probe_of or a.ticket) in assignment.kinds]
+    reported = {attempt.ticket for attempt in attempts if not attempt.probe_of}
+    attempts += [_silence(ticket) for ticket in assignment.job.tickets if ticket.id not in reported]
     charged: set[tuple[Dtype, Phase]] = set()
     out = []
-    reported = {attempt.ticket for attempt in result.attempts if not attempt.probe_of}
-    for attempt in result.attempts:
+    for attempt in attempts:
         key = (attempt.variant.dtype, attempt.variant.phase)
         reference = references.get(key)
         extra = reference.exit.cpu_s if reference is not None and key not in charged else 0.0
         charged.add(key)
         out.append(_record(assignment, result, attempt, reference, extra, device))
-    silent = [ticket for ticket in assignment.job.tickets if ticket.id not in reported]
-    return out + [_unreported(assignment, result, ticket, references, device) for ticket in silent]
+    return out
 
 
 def lost_records(assignment: Assignment, why: str, device: str) -> list[AttemptRecord]:
     """What a job becomes whose workers were lost once too often: every check is `infra:lost`."""
-    outcome = Outcome.of(Kind.INFRA_LOST, why)
+    lost = Outcome.of(Kind.INFRA_LOST, why)
     return [
         AttemptRecord(
             ticket=ticket.id,
             case=_case(assignment, ticket.variant, device),
             kind=assignment.kinds[ticket.id],
-            findings=_everywhere(ticket.variant, outcome, f"The worker was lost: {why}"),
+            findings=_answered(ticket.variant, (), lost, f"The worker was lost: {why}"),
             started=0.0,
             wall_s=0.0,
             cpu_s=0.0,
@@ -60,11 +65,12 @@ def _record(
 ) -> AttemptRecord:
     before = reference.findings if reference is not None else ()
     kind = AttemptKind.PROBE if attempt.probe_of else assignment.kinds[attempt.ticket]
+    found = (*before, *attempt.findings)
     return AttemptRecord(
         ticket=attempt.ticket,
         case=_case(assignment, attempt.variant, device),
         kind=kind,
-        findings=(*before, *attempt.findings) if kind is not AttemptKind.PROBE else attempt.findings,
+        findings=attempt.findings if attempt.probe_of else _answered(attempt.variant, found, SILENT, SILENCE),
         started=attempt.started,
         wall_s=attempt.exit.wall_s,
         cpu_s=attempt.exit.cpu_s + extra_cpu,
@@ -77,35 +83,27 @@ def _record(
     )
 
 
-def _unreported(
-    assignment: Assignment,
-    result: JobResult,
-    ticket: Ticket,
-    references: dict[tuple[Dtype, Phase], ReferenceResult],
-    device: str,
-) -> AttemptRecord:
-    reference = references.get((ticket.variant.dtype, ticket.variant.phase))
-    outcome = Outcome(Kind.INFRA_HARNESS, "no report")
-    return AttemptRecord(
-        ticket=ticket.id,
-        case=_case(assignment, ticket.variant, device),
-        kind=assignment.kinds[ticket.id],
-        findings=_everywhere(ticket.variant, outcome, "The worker finished the job without a word on this case."),
-        started=0.0,
-        wall_s=0.0,
-        cpu_s=reference.exit.cpu_s if reference is not None else 0.0,
-        peak_rss=0,
-        node=result.node,
-        worker=result.worker,
+def _silence(ticket: Ticket) -> AttemptResult:
+    return AttemptResult(
+        ticket=ticket.id, variant=ticket.variant, findings=(), exit=Exit(done=False, progress=Progress.STARTED)
     )
 
 
-def _everywhere(variant: Variant, outcome: Outcome, words: str) -> Sequence[Finding]:
-    return [
-        Finding(check=check, outcome=outcome, evidence={"words": words})
-        for check in Check
-        if check.rung is not Rung.FITS and applies(check, variant)
-    ]
+def _answered(variant: Variant, found: Sequence[Finding], otherwise: Outcome, words: str) -> list[Finding]:
+    """One finding for every check that applies, so that no silence can be taken for a case that did not run.
+
+    Where a check of the reference failed, the checks nobody answered are blocked by it; else they are `otherwise`.
+    """
+    answers: dict[Check, Finding] = {}
+    for finding in found:
+        answers.setdefault(finding.check, finding)
+    failed = [f.check for f in answers.values() if f.check.rung is Rung.BUILDS and f.outcome.standing is Standing.FAIL]
+    if failed:
+        otherwise, words = Outcome(Kind.NOT_RUN_BLOCKED, failed[0].value), f"not reached: {failed[0].value} failed"
+    for check in Check:
+        if applies(check, variant) and check not in answers:
+            answers[check] = Finding(check=check, outcome=otherwise, evidence={"words": words})
+    return list(answers.values())
 
 
 def _case(assignment: Assignment, variant: Variant, device: str) -> Case:

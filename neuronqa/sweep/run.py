@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from neuronqa import catalog as catalogs
 from neuronqa.db import queries
-from neuronqa.db.engine import database_url, driver_lock, open_engine
+from neuronqa.db.engine import check_file, database_url, driver_lock, open_engine
 from neuronqa.db.queries import SweepRow
 from neuronqa.db.store import Store, SweepHeader
 from neuronqa.device.prepare import Prepared, prepare
@@ -24,8 +24,8 @@ from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import AttemptKind, Case, Dtype, Mode, Variant
 from neuronqa.domain.job import Job, Ticket
 from neuronqa.domain.plan import PlannedGroup, PlannedWorkload
-from neuronqa.domain.policy import Limits, Policy
-from neuronqa.domain.workload import ModuleSpec, Workload
+from neuronqa.domain.policy import Policy
+from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 from neuronqa.sweep import controls as control_pool
 from neuronqa.sweep.audit import AUDIT_LIMIT, AUDIT_SHARE, draw
@@ -197,25 +197,13 @@ class _Plan:
             workload=workload,
             tickets=tickets,
             thresholds=self.policy.thresholds,
-            limits=tightened(self.policy.limits, workload),
+            limits=self.policy.limits,
         )
         return Assignment(
             job=job,
             kinds={ticket.id: kind for ticket in tickets},
             expected_s=self.cost.expect(workload, variants),
         )
-
-
-def tightened(limits: Limits, workload: Workload) -> Limits:
-    """The policy's limits, or the workload's own where those are tighter."""
-    spec = workload.spec
-    if not isinstance(spec, ModuleSpec):
-        return limits
-    return replace(
-        limits,
-        deadline_s=min(limits.deadline_s, spec.deadline_s or limits.deadline_s),
-        memory_mb=min(limits.memory_mb, spec.memory_mb or limits.memory_mb),
-    )
 
 
 def _execute(plan: _Plan, store: Store, prepared: Prepared, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
@@ -287,10 +275,11 @@ class _Leg:
         with plan.engine.connect() as db:
             findings = queries.findings(db, plan.sweep_id)
             audited = set(queries.findings(db, plan.sweep_id, [AttemptKind.AUDIT.value]))
+            spent = queries.work(db, plan.sweep_id).cpu_by_kind
         drawn = draw(plan.groups, ran_for(plan.groups, findings), set(findings), audited, plan.request.seed)
-        allowance = AUDIT_SHARE * self.driver.progress.cpu_s
+        allowance = AUDIT_SHARE * sum(spent.values()) - spent.get(AttemptKind.AUDIT.value, 0.0)
         chosen: list[Assignment] = []
-        for hash_ in drawn[:AUDIT_LIMIT]:
+        for hash_ in drawn[: max(0, AUDIT_LIMIT - len(audited))]:
             assignment = plan.assignment(plan.workloads[hash_], plan.variants, AttemptKind.AUDIT, self._prepared.order)
             allowance -= assignment.expected_s
             if allowance < 0:
@@ -350,6 +339,7 @@ def _request(row: SweepRow, workers: int | None) -> SweepRequest:
 @contextmanager
 def _database(named: str | None, *, create: bool = True) -> Iterator[Engine]:
     url = database_url(named)
+    check_file(url, create=create)
     with driver_lock(url):
         engine = open_engine(named, create=create)
         try:

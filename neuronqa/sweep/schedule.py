@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from neuronqa.domain.case import AttemptKind, Mode, Variant
-from neuronqa.domain.job import Job, Ticket
+from neuronqa.domain.job import Job
 from neuronqa.domain.plan import PlannedWorkload
 from neuronqa.domain.workload import Workload
 
@@ -62,8 +62,10 @@ class Assignment:
         """The same work again after its worker was lost with it."""
         return replace(self, voids=self.voids + 1)
 
-    def tickets(self, kind: AttemptKind) -> list[Ticket]:
-        return [ticket for ticket in self.job.tickets if self.kinds[ticket.id] is kind]
+    @property
+    def last_chance(self) -> bool:
+        """Lost so often that once more is the end: then it runs alone, so that no neighbour can be to blame."""
+        return self.voids >= VOIDS
 
 
 class Queue:
@@ -80,25 +82,22 @@ class Queue:
         return len(self._main) + len(self._extras) + len(self._again)
 
     @property
-    def extras_left(self) -> int:
-        return len(self._extras)
-
-    def add_extras(self, more: Iterable[Assignment]) -> None:
-        self._extras.extend(more)
+    def last_chance(self) -> bool:
+        """Must the next job run alone?"""
+        return bool(self._again) and self._again[0].last_chance
 
     def put_back(self, assignment: Assignment) -> None:
-        """A lost job goes first, alone."""
+        """A lost job goes before everything else."""
         self._again.append(assignment)
 
-    def next(self, *, main: bool = True) -> Assignment | None:
-        """The next job; with `main` false only lost jobs and extras are dealt (the budget is used up)."""
+    def next(self) -> Assignment | None:
+        """The next job: a lost one, else an extra where one is due, else a main one."""
         if self._again:
             return self._again.popleft()
-        due = self._dealt % self._stride == 0 or not (main and self._main)
-        if self._extras and due:
+        if self._extras and (self._dealt % self._stride == 0 or not self._main):
             self._dealt += 1
             return self._extras.popleft()
-        if main and self._main:
+        if self._main:
             self._dealt += 1
             return self._main.popleft()
         return None

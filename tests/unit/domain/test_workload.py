@@ -56,7 +56,7 @@ def test_any_config_a_stranger_wrote_reads_back_under_its_name(config: dict[str,
 
 
 def test_every_field_of_a_spec_is_in_its_name() -> None:
-    changed = [
+    changed: list[HfSpec | ModuleSpec] = [
         replace(LLAMA, model_type="mistral"),
         replace(LLAMA, class_name="LlamaModel"),
         replace(LLAMA, module="elsewhere"),
@@ -73,7 +73,7 @@ def test_every_field_of_a_spec_is_in_its_name() -> None:
         replace(MODULE, deadline_s=3.0),
         replace(MODULE, memory_mb=512),
     ]
-    assert len({Workload(spec).hash for spec in (LLAMA, MODULE, *changed)}) == len(changed) + 2
+    assert len({Workload(spec).hash for spec in [LLAMA, MODULE, *changed]}) == len(changed) + 2
 
 
 def test_a_workloads_kind_and_family_come_from_its_spec() -> None:

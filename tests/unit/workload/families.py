@@ -28,7 +28,9 @@ def _llama3(**fields: Any) -> dict[str, Any]:
     return base | fields
 
 
-def _stack(model_type: str, head: str, hidden: int, inner: int, layers: int, heads: int, kv: int, **fields: Any) -> dict[str, Any]:
+def _stack(
+    model_type: str, head: str, hidden: int, inner: int, layers: int, heads: int, kv: int, **fields: Any
+) -> dict[str, Any]:
     return {
         "model_type": model_type,
         "architectures": [head],
@@ -207,13 +209,21 @@ FAMILIES: Final[dict[str, dict[str, Any]]] = {
     "vit-large-16": _vit(1024, 4096, 24, 16, 16, 224),
     "vit-base-32": _vit(768, 3072, 12, 12, 32, 384),
     "clip-b-32": _clip(
-        {"hidden_size": 512, "num_attention_heads": 8}, {"hidden_size": 768, "num_attention_heads": 12, "patch_size": 32}
+        {"hidden_size": 512, "num_attention_heads": 8},
+        {"hidden_size": 768, "num_attention_heads": 12, "patch_size": 32},
     ),
     "clip-b-16": _clip(
-        {"hidden_size": 512, "num_attention_heads": 8}, {"hidden_size": 768, "num_attention_heads": 12, "patch_size": 16}
+        {"hidden_size": 512, "num_attention_heads": 8},
+        {"hidden_size": 768, "num_attention_heads": 12, "patch_size": 16},
     ),
     "clip-l-14": _clip(
         {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12},
-        {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "patch_size": 14},
+        {
+            "hidden_size": 1024,
+            "intermediate_size": 4096,
+            "num_hidden_layers": 24,
+            "num_attention_heads": 16,
+            "patch_size": 14,
+        },
     ),
 }
