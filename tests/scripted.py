@@ -31,6 +31,9 @@ class ScriptedFleet:
         self._window = window
         self._queue: deque[tuple[int, Job, int]] = deque()
 
+    def await_first(self) -> None:
+        """Every scripted worker is ready at once."""
+
     def capacity(self) -> int:
         return self.size * self._window - len(self._queue)
 
