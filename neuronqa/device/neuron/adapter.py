@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from neuronqa.device.neuron import build, profile, registration, shim
+from neuronqa.device.neuron import build, faults, profile, registration, shim
+from neuronqa.device.neuron.layers import Layers
 from neuronqa.device.neuron.recorder import LedgerRecording
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
 from neuronqa.device.neuron.vector import build_vector
@@ -89,11 +90,16 @@ class NeuronAdapter:
         if order.device != DEVICE:
             raise BadInput(f"the simulated device is named {DEVICE!r}", where=order.device)
         chosen = profile.load(order.profile)
+        fault = None if order.fault is None else faults.parse(order.fault)
         binary = Path(order.binary) if order.binary else build.ensure().path
         shim_module = shim.load(binary)
-        module = registration.register(shim_module, chosen)
+        module = registration.register(shim_module, chosen, fault)
         if last_op_file:
             shim_module.map_mark_file(last_op_file)
+        if fault is not None:
+            from neuronqa.device.neuron.planted.arm import arm
+
+            arm(shim_module, Layers(shim_module), fault)
         for name in order.forced_cpu:
             shim_module.force_to_cpu(name)
         return NeuronDevice(shim_module, module)

@@ -9,6 +9,7 @@ import torch
 
 from neuronqa.device.neuron import attention, distributed
 from neuronqa.device.neuron.afterwards import when_imported
+from neuronqa.device.neuron.faults import Fault
 from neuronqa.device.neuron.profile import Mechanism, Profile, Where
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
 from neuronqa.errors import BadInput
@@ -16,27 +17,31 @@ from neuronqa.errors import BadInput
 MAX_DEVICES = 64
 
 
-def register(shim: Any, profile: Profile) -> NeuronModule:
-    """Rename PrivateUse1, register memory, operators, module, dynamo interface and collectives."""
+def register(shim: Any, profile: Profile, fault: Fault | None = None) -> NeuronModule:
+    """Rename PrivateUse1, register memory, operators, module, dynamo interface and collectives.
+
+    A `fault` of the compiler is handed on to the backend; others are armed by the caller.
+    """
     torch.utils.rename_privateuse1_backend(DEVICE)
     shim.initialise(_settings(shim, profile))
+    shim.start_autograd_threads()
     shim.set_device(int(os.environ.get("LOCAL_RANK", "0")) % shim.device_count())
     shim.register_operators(_support(shim, profile))
     module = NeuronModule(shim, profile)
     torch._register_device_module(DEVICE, module)
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    when_imported("torch._dynamo", lambda: _meet_dynamo(shim, profile, module))
+    when_imported("torch._dynamo", lambda: _meet_dynamo(shim, profile, module, fault))
     attention.allow_flex_attention()
     distributed.register()
     return module
 
 
-def _meet_dynamo(shim: Any, profile: Profile, module: NeuronModule) -> None:
+def _meet_dynamo(shim: Any, profile: Profile, module: NeuronModule, fault: Fault | None) -> None:
     from neuronqa.device.neuron import dynamo
     from neuronqa.device.neuron.compiler import backend
 
     dynamo.register(module)
-    backend.register(shim, profile)
+    backend.register(shim, profile, fault)
 
 
 def logical_devices(profile: Profile) -> int:

@@ -18,6 +18,7 @@ from torch._dynamo.backends.registry import register_backend
 
 from neuronqa.device.neuron.compiler import legality, metrics
 from neuronqa.device.neuron.compiler.errors import NeuronCompileError
+from neuronqa.device.neuron.faults import Fault, Site
 from neuronqa.device.neuron.profile import Profile
 
 log = logging.getLogger(__name__)
@@ -29,10 +30,11 @@ OPTIONS = ("model_name", "fallback_execution")
 class NeuronBackend:
     """What `torch.compile(backend="neuron")` calls. Without a shim (to warm up), graphs run where their tensors are."""
 
-    def __init__(self, profile: Profile, shim: Any = None) -> None:
+    def __init__(self, profile: Profile, shim: Any = None, fault: Fault | None = None) -> None:
         self._profile = profile
         self._rules = legality.Rules(profile)
         self._shim = shim
+        self._fault = _planted(fault)
 
     def __call__(
         self,
@@ -48,6 +50,9 @@ class NeuronBackend:
         unknown = sorted(set(options or ()) - set(OPTIONS))
         if unknown:
             raise NeuronCompileError(f"Neuron backend has no option {unknown[0]!r}; it has {', '.join(OPTIONS)}")
+        bypassed = None if self._fault is None else self._fault.bypass(module)
+        if bypassed is not None:
+            return bypassed
         name = str((options or {}).get("model_name", "model"))
         compiler = aot_autograd(
             fw_compiler=lambda graph, _: self._compile(graph, f"{name}.forward", forward=True),
@@ -59,6 +64,8 @@ class NeuronBackend:
     def _compile(self, module: fx.GraphModule, name: str, *, forward: bool) -> Callable[..., Any]:
         started = time.perf_counter_ns()
         on_device = True
+        if self._fault is not None:
+            self._fault.change(module.graph)
         try:
             legality.check_static_shapes(module.graph)
             self._rules.check(module.graph)
@@ -98,13 +105,22 @@ class NeuronBackend:
             finally:
                 shim.exchange_graph_state(before)
 
-        run._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd hands over its list, so inputs die early
-        return run
+        wrapped = run if self._fault is None else self._fault.wrap(run)
+        wrapped._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd hands over its list, so inputs die early
+        return wrapped
 
 
-def register(shim: Any, profile: Profile) -> None:
+def _planted(fault: Fault | None) -> Any:
+    if fault is None or fault.kind.site is not Site.COMPILER:
+        return None
+    from neuronqa.device.neuron.planted.compiler import CompilerFault
+
+    return CompilerFault(fault)
+
+
+def register(shim: Any, profile: Profile, fault: Fault | None = None) -> None:
     """Make `backend="neuron"` known to dynamo, with static shapes, and start counting."""
-    backend = NeuronBackend(profile, shim)
+    backend = NeuronBackend(profile, shim, fault)
 
     def neuron(module: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
         return backend(module, inputs, **kwargs)

@@ -5,6 +5,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <unistd.h>
 
+#include "autograd.h"
 #include "device.h"
 #include "exchange.h"
 #include "generator.h"
@@ -31,6 +32,7 @@ void bind_settings(py::module& m) {
       .def_readwrite("keeps_parameters", &Settings::keeps_parameters);
   m.def("settings", &settings, py::return_value_policy::reference);
   m.def("initialise", &initialise);
+  m.def("start_autograd_threads", &start_autograd_threads, py::call_guard<py::gil_scoped_release>());
 }
 
 void bind_device(py::module& m) {
