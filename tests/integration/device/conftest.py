@@ -48,6 +48,12 @@ def binary() -> Path:
     return build.ensure().path
 
 
+@pytest.fixture(name="in_child")
+def fixture_in_child() -> Callable[[Callable[[], Any]], Any]:
+    """Runs a function in a forked child without a device."""
+    return in_child
+
+
 def in_child(function: Callable[[], Any]) -> Any:
     """Run `function` in a forked child and return what it returns.
 

@@ -16,7 +16,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 
-from neuronqa.device.neuron.compiler import legality, metrics
+from neuronqa.device.neuron.compiler import legality, metrics, thrift
 from neuronqa.device.neuron.compiler.errors import NeuronCompileError
 from neuronqa.device.neuron.faults import Fault, Site
 from neuronqa.device.neuron.profile import Profile
@@ -127,4 +127,5 @@ def register(shim: Any, profile: Profile, fault: Fault | None = None) -> None:
 
     register_backend(neuron, name=NAME)
     torch._dynamo.config.automatic_dynamic_shapes = False  # a new shape is a new NEFF, never a dynamic one
+    thrift.spare_function_names()
     metrics.listen()
