@@ -7,17 +7,22 @@ import neuronqa.workload.extras  # noqa: F401 - before transformers looks for to
 # isort: split
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from neuronqa.domain.identity import strict
 from neuronqa.workload import recipes
 from neuronqa.workload.architectures import Architecture
+from neuronqa.workload.inputs.placeholders import TOKENS
+from neuronqa.workload.tree import is_count
+
+_INTO_TEXT: Final = ("out_hidden_size", "projection_dim", "output_dim", "text_hidden_size")
+"""Widths of a tower that every checkpoint makes equal to the text model's, and some class defaults do not."""
 
 
 def example(architecture: Architecture) -> str:
-    """The text of a config.json for an architecture: the class's defaults, completed by the family's recipe.
+    """The text of a config.json for an architecture: the class's defaults, completed as every checkpoint completes them.
 
     Raises whatever the config class raises for its own defaults.
     """
@@ -25,7 +30,35 @@ def example(architecture: Architecture) -> str:
     if fields is None:
         fields = CONFIG_MAPPING[architecture.model_type]().to_dict()
     fields = {**fields, "model_type": architecture.model_type, "architectures": [architecture.class_name]}
+    _agree(fields)
+    _name_placeholders(fields)
     return json.dumps(strict(_plain(fields)))
+
+
+def _agree(fields: dict[str, Any]) -> None:
+    text, vision = fields.get("text_config"), fields.get("vision_config")
+    if not isinstance(text, dict) or not isinstance(vision, dict) or not is_count(text.get("hidden_size")):
+        return
+    if fields["model_type"] in _OWN_WIDTH:
+        return
+    for name in _INTO_TEXT[:1]:
+        if is_count(vision.get(name)):
+            vision[name] = text["hidden_size"]
+
+
+_OWN_WIDTH: Final[frozenset[str]] = frozenset()
+
+
+def _name_placeholders(fields: dict[str, Any]) -> None:
+    """Give each modality whose token is left open one of its own, at the end of the vocabulary."""
+    text = fields.get("text_config")
+    size = (text if isinstance(text, dict) else fields).get("vocab_size")
+    if not is_count(size):
+        return
+    for offset, names in enumerate(TOKENS.values(), 1):
+        for name in names:
+            if name in fields and fields[name] is None:
+                fields[name] = size - offset
 
 
 def _plain(value: Any) -> Any:

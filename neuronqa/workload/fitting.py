@@ -11,7 +11,7 @@ from torch import Tensor
 
 from neuronqa.domain.outcome import Kind
 from neuronqa.workload import learnt, recipes
-from neuronqa.workload.inputs import UnknownArgument, synthesise
+from neuronqa.workload.inputs import UnknownArgument, placeholders, synthesise
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.labels import targets
 from neuronqa.workload.inputs.scene import Scene
@@ -58,19 +58,20 @@ def partial(scene: Scene, adaptation: Adaptation) -> tuple[str, ...]:
 
 
 def _search(scene: Scene, start: Adaptation) -> Fitted:
-    """Depth first over remedies, to the first adaptation the model runs on."""
+    """Depth first over remedies, to the first adaptation the model runs on with every modality in its place."""
     seen: list[Adaptation] = []
     waiting = [start]
     telling: Exception | None = None
+    spare: Fitted | None = None
     while waiting and len(seen) < MOST_STEPS:
         adaptation = waiting.pop()
-        if adaptation in seen:
+        if adaptation in seen or (spare is not None and partial(scene, adaptation)):
             continue
         seen.append(adaptation)
         inputs: dict[str, Any] = {}
         try:
             inputs = _inputs(scene, adaptation)
-            return Fitted(adaptation, inputs, _forward(scene, adaptation, inputs), len(seen))
+            found = Fitted(adaptation, inputs, _forward(scene, adaptation, inputs), len(seen))
         except UnknownArgument as error:
             raise BuildFailure(Kind.INPUTS_ERROR, f"unknown argument {error}", f"nothing makes {error}") from error
         except Exception as error:  # noqa: BLE001 - a model may raise anything; what it says is the repair
@@ -78,6 +79,14 @@ def _search(scene: Scene, start: Adaptation) -> Fitted:
                 telling = error
             trouble = Trouble(scene, adaptation, inputs, error)
             waiting += [found for found in reversed(remedies(trouble)) if found not in seen]
+            continue
+        unplaced = placeholders.unplaced(scene, inputs)
+        if not unplaced or partial(scene, adaptation):
+            return found
+        spare = spare or found
+        waiting.append(adaptation.placed(unplaced, 1))
+    if spare is not None:
+        return spare
     text = " ".join(f"{type(telling).__name__}: {telling}".split())
     raise BuildFailure(Kind.INPUTS_ERROR, text, text) from telling
 

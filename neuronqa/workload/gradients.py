@@ -28,7 +28,7 @@ UNMOVED: Final = 1e-5
 _UNREACHABLE: Final[tuple[tuple[str, str], ...]] = (
     (r"mask_token$|mask_embed\w*$|masked_spec_embed$|mask_emb$", "used only where something is masked"),
     (r"(^|\.)pooler\.", "the head reads every position, not the pooled one"),
-    (r"(vision|image|visual)\w*\..*(post_layernorm|\.head\.(probe|attention|layernorm|mlp))", "features are read before pooling"),
+    (r"(vision|image|visual)\w*\.(.*\.)?(post_layernorm|head\.(probe|attention|layernorm|mlp))", "features are read before pooling"),
     (r"^(post_layernorm|head\.(probe|attention|layernorm|mlp))", "features are read before pooling"),
     (r"(^|\.)indexer\.", "chooses positions, which has no derivative"),
 )
@@ -55,12 +55,13 @@ class Tower:
 def towers(module: nn.Module, loss: Callable[[], Tensor]) -> list[Tower]:
     """Judge the gradients that stand in `module` after a backward pass; `loss` computes the loss anew."""
     parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    unread = _unread(module)
     found = []
     for name, members in _members(module, parameters).items():
         sizes = {member: _size(parameters[member].grad) for member in members}
         floor = NOISE * max(sizes.values(), default=0.0)
         silent = [member for member, size in sizes.items() if not size > floor]
-        excused = {member: reason for member in silent if (reason := _unreachable(member))}
+        excused = {member: reason for member in silent if (reason := _unreachable(member) or unread(member))}
         rest = [member for member in silent if member not in excused]
         if len(rest) > (1 - SHARE) * (len(members) - len(excused)):
             excused |= _invariant(parameters, rest, loss)
@@ -82,6 +83,24 @@ def _size(gradient: Tensor | None) -> float:
     if gradient is None or gradient.numel() == 0:
         return 0.0
     return float(gradient.float().pow(2).mean().sqrt())
+
+
+def _unread(module: nn.Module) -> Callable[[str], str]:
+    """Tells of layers of a vision tower that come after the last one whose output is read."""
+    config = getattr(module, "config", None)
+    vision = getattr(config, "vision_config", None)
+    depth = getattr(vision, "num_hidden_layers", None)
+    read = getattr(config, "vision_feature_layer", None) or getattr(config, "vision_feature_layers", None)
+    layers = [read] if isinstance(read, int) else read
+    if not isinstance(depth, int) or not isinstance(layers, list) or not layers:
+        return lambda _: ""
+    last = max(layer if layer >= 0 else depth + 1 + layer for layer in layers)
+
+    def reason(name: str) -> str:
+        place = re.search(r"vision\w*\.(?:.*\.)?layers\.(\d+)\.", name)
+        return "comes after the last layer that is read" if place and int(place.group(1)) >= last else ""
+
+    return reason
 
 
 def _unreachable(name: str) -> str:

@@ -56,7 +56,7 @@ class Projection:
         if key not in self.weights:
             self.weights[key] = torch.randn(tensor.shape, generator=generator(self.seed, f"loss/{place}"))
         weight = self.weights[key].to(device=tensor.device, dtype=tensor.dtype)
-        product = torch.where(torch.isfinite(tensor), tensor, torch.zeros_like(tensor)) * weight
+        product = torch.where(torch.isinf(tensor), torch.zeros_like(tensor), tensor) * weight
         return product.sum() / tensor.numel() ** 0.5
 
 

@@ -171,7 +171,7 @@ _TABLE: Final[tuple[tuple[Meaning, str, str], ...]] = (
     ),
     (
         Meaning.IMAGE_SIZE,
-        r"image_size|img_size|input_resolution|force_image_size",
+        r"image_size|img_size|input_resolution|force_image_size|max_img_size",
         r"",
     ),
     (
@@ -207,7 +207,7 @@ _TABLE: Final[tuple[tuple[Meaning, str, str], ...]] = (
         r"|depth_output|feature_dim|mel_channels|num_input_channels|n_mels|max_|static_|patch_embed_input|bias|use_"
         r"|output_hidden_states|norm|activation|dropout|mamba_n_groups|n_groups|indices|hook_ids|scaling_factor"
         r"|for_attention|embeddings|multiplier|block_auto)\w*"
-        r"|in_channels|out_channels|\w*_layers|confidence|width_coefficient|\w*width_multiplier|width_factor|ssm_n_groups",
+        r"|in_channels|out_channels|pos_emb_(height|width)|\w*_layers|confidence|width_coefficient|\w*width_multiplier|width_factor|ssm_n_groups",
     ),
     (
         Meaning.SCALAR,

@@ -138,6 +138,12 @@ def _give_decoder(trouble: Trouble) -> Adaptation | None:
     return trouble.adaptation.given(name) if name in trouble.scene.parameters and _can_give(trouble, name) else None
 
 
+def _give_mask(trouble: Trouble) -> Adaptation | None:
+    """Something that may be None was used: most often it is the mask of the text."""
+    missing = "NoneType" in trouble.text and _can_give(trouble, "attention_mask")
+    return trouble.adaptation.given("attention_mask") if missing else None
+
+
 def _next_form(trouble: Trouble) -> Adaptation | None:
     """Another form of the first argument that has one left."""
     for name in trouble.inputs:
@@ -178,6 +184,7 @@ _REMEDIES: Final[tuple[Remedy, ...]] = (
     _no_training,
     _give_decoder,
     _give_sizes,
+    _give_mask,
     _next_form,
     _text_only,
     _no_labels,

@@ -16,6 +16,7 @@ from neuronqa.workload.inputs.table import ALWAYS, MAKERS
 
 _CHOICE_ARGUMENTS = ("input_ids", "bbox", "attention_mask", "token_type_ids")
 _FRAME_MASKS = ("input_features_mask", "feature_attention_mask", "input_features_attention_mask", "audio_attention_mask")
+_PIXEL_MASKS = ("pixel_mask", "pixel_attention_mask")
 _HEARING = (Task.CTC, Task.TRANSDUCER)
 
 
@@ -29,6 +30,7 @@ def synthesise(scene: Scene, adaptation: Adaptation) -> dict[str, Any]:
     _resize(scene, adaptation, given)
     _agree_on_text(scene, adaptation, given)
     _agree_on_sound(scene, given)
+    _agree_on_pixels(scene, given)
     if "use_cache" in scene.parameters:
         given["use_cache"] = False
     return given
@@ -94,6 +96,8 @@ def _agree_on_text(scene: Scene, adaptation: Adaptation, given: dict[str, Any]) 
     for modality, count in sorted(adaptation.placeholders.items()):
         ids = placeholders.insert(scene, ids, modality, count)
     given["input_ids"] = ids
+    if "attention_mask" in given:
+        given["attention_mask"] = torch.ones_like(ids)
     if "mm_token_type_ids" in scene.parameters:
         given["mm_token_type_ids"] = placeholders.kinds(scene, ids)
     if "token_type_ids" in given and given["token_type_ids"].shape != ids.shape:
@@ -115,6 +119,16 @@ def _agree_on_sound(scene: Scene, given: dict[str, Any]) -> None:
         given["is_longer"] = torch.zeros(heard.shape[0], 1, dtype=torch.bool)
     if "audio_feature_lengths" in scene.parameters:
         given["audio_feature_lengths"] = torch.full((heard.shape[0],), length)
+
+
+def _agree_on_pixels(scene: Scene, given: dict[str, Any]) -> None:
+    """A mask has the shape of the pixels without their channels."""
+    pixels = given.get("pixel_values")
+    if "spatial_shapes" in scene.parameters or not isinstance(pixels, Tensor) or pixels.dim() < 4:
+        return
+    for name in _PIXEL_MASKS:
+        if name in given:
+            given[name] = torch.ones(*pixels.shape[:-3], *pixels.shape[-2:], dtype=torch.long)
 
 
 def _frames(scene: Scene, heard: Tensor) -> int:

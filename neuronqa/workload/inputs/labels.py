@@ -87,10 +87,11 @@ def labels_of(scene: Scene) -> int:
 
 
 def _class_labels(scene: Scene, classes: int) -> Tensor:
-    """One label is a regression."""
-    if scene.task is Task.SEQUENCE_CLASSIFICATION and classes == 1:
-        return scene.uniform("labels", scene.batch, 1)
-    if scene.read("problem_type") == "multi_label_classification":
+    """The kind of loss is what the config says; where it says nothing, one label alone is a regression."""
+    problem = scene.read("problem_type")
+    if problem == "regression" or (problem is None and scene.task is Task.SEQUENCE_CLASSIFICATION and classes == 1):
+        return scene.uniform("labels", scene.batch, *([] if classes == 1 else [classes]))
+    if problem == "multi_label_classification":
         return (scene.uniform("labels", scene.batch, classes) > 0.5).float()
     return scene.integers("labels", classes, scene.batch)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from neuronqa.workload.inputs.scene import Scene
+from neuronqa.workload.inputs.table import MODALITIES
 
 TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
     "image": (
@@ -51,6 +52,21 @@ def insert(scene: Scene, ids: Tensor, modality: str, count: int) -> Tensor:
     if modality == "image" and isinstance(start, int):
         before = torch.cat([torch.full((rows, 1), start), before], 1)
     return torch.cat([before, plain], 1)
+
+
+def unplaced(scene: Scene, inputs: Mapping[str, Any]) -> str:
+    """A modality whose features are given while no placeholder stands for them, or empty.
+
+    Models that scatter features into a text scatter nothing then, and do not say so.
+    """
+    ids = inputs.get("input_ids")
+    if not isinstance(ids, Tensor):
+        return ""
+    for name, modality in MODALITIES.items():
+        place = token(scene, modality) if name in inputs and modality in TOKENS else None
+        if place is not None and not bool((ids == place).any()):
+            return modality
+    return ""
 
 
 def kinds(scene: Scene, ids: Tensor) -> Tensor:

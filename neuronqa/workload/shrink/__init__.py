@@ -29,4 +29,5 @@ def shrink(config: dict[str, Any], level: Level) -> dict[str, Any]:
             sizes.cut_experts(node, limits)
         sizes.cut_queries(node, limits)
         sizes.cut_images(node, limits)
+    sizes.fit_towers(tree[0], limits)
     return small

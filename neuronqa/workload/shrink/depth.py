@@ -136,7 +136,8 @@ def _tapping(fields: dict[str, Any], total: int) -> list[str]:
 
 def _taps_needed(fields: dict[str, Any], total: int) -> int:
     """Layers whose outputs are read by another part of the model: there must be as many as it reads."""
-    return max((len(fields[name]) for name in _tapping(fields, total)), default=0)
+    counts = [len(fields[name]) for name in _tapping(fields, total) if not name.startswith("deepstack")]
+    return max(counts, default=0)
 
 
 def _rewrite(fields: dict[str, Any], cutting: _Cut) -> None:
@@ -161,7 +162,7 @@ def _rewritten(name: str, value: Any, cutting: _Cut) -> Any:
     if _is_numbered(value):
         return {str(new): value[_key(value, old)] for new, old in enumerate(kept) if _key(value, old) in value}
     if is_counts(value) and _TAPS.fullmatch(name) and max(value) <= total:
-        return _taps(value, cutting)
+        return _taps(name, value, cutting)
     if is_counts(value) and _KIND_NUMBERS.fullmatch(name) and max(value) < total:
         return [new for new, old in enumerate(kept) if old in value]
     if name in _FIRST and is_count(value):
@@ -173,9 +174,14 @@ def _rewritten(name: str, value: Any, cutting: _Cut) -> Any:
     return value
 
 
-def _taps(value: list[int], cutting: _Cut) -> list[int]:
-    """As many taps as before, on the last layers; a tap on the very last stays there, one on the input too."""
+def _taps(name: str, value: list[int], cutting: _Cut) -> list[int]:
+    """As many taps as before, on the last layers; a tap on the very last stays there.
+
+    Deepstack taps feed one text layer each, so there are no more of them than text layers.
+    """
     depth = len(cutting.kept)
+    if name.startswith("deepstack"):
+        return list(range(min(len(value), LEAST_LAYERS)))
     if any(tap < 0 for tap in value):
         return [max(tap, -depth) if tap < 0 else min(tap, depth) for tap in value]
     top = depth if max(value) == cutting.total else depth - 1

@@ -17,8 +17,7 @@ MOST_SOURCE_POSITIONS: Final = 32
 PATCHES_A_SIDE: Final = 4
 LEAST_SIDE: Final = 64
 """Pixels: five halvings leave two."""
-OFFSET_POSITIONS: Final = {514: 2}
-"""Tables that keep two rows for padding (RoBERTa and its heirs)."""
+_DEPTHS: Final = ("num_hidden_layers", "depth", "num_layers")
 
 
 def cut_positions(node: Node, reach: Reach) -> None:
@@ -89,6 +88,27 @@ def _fit_windows(fields: dict[str, Any]) -> None:
     if isinstance(stages, list) and is_count(window) and is_count(patch) and is_count(fields.get("image_size")):
         fields["window_size"] = min(4, window)
         fields["image_size"] = patch * 2 ** (len(stages) - 1) * fields["window_size"]
+
+
+def fit_towers(root: Node, reach: Reach) -> None:
+    """What a composite config says of its vision tower: resolutions of crops, layers that are read."""
+    del reach
+    fields, vision = root.fields, root.fields.get("vision_config")
+    if not isinstance(vision, dict):
+        return
+    side = vision.get("image_size")
+    if isinstance(fields.get("image_grid_pinpoints"), list) and is_count(side):
+        fields["image_grid_pinpoints"] = [[side, 2 * side], [2 * side, side], [2 * side, 2 * side]]
+    depth = next((vision[n] for n in _DEPTHS if is_count(vision.get(n))), 0)
+    for name in ("vision_feature_layer", "vision_feature_layers"):
+        if depth and fields.get(name) is not None:
+            fields[name] = _within(fields[name], depth)
+
+
+def _within(layer: Any, depth: int) -> Any:
+    if isinstance(layer, list):
+        return [_within(each, depth) for each in layer]
+    return max(layer, -depth) if layer < 0 else min(layer, depth)
 
 
 def _largest(value: Any, *, default: int) -> int:

@@ -26,6 +26,8 @@ LEAST_FREE: Final = 48
 LEAST_KV_HEADS: Final = 2
 MQA_HEADS: Final = 4
 LEAST_HEAD_DIM: Final = 8
+EVEN: Final = 4
+"""Rotary embeddings over two axes halve a head dimension twice."""
 
 _HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "d_embed", "emb_dim", "hidden_dim", "width")
 _MAIN_HEADS: Final = (
@@ -39,7 +41,7 @@ _MAIN_HEADS: Final = (
 )
 _HEAD_DIMS: Final = ("head_dim", "d_kv", "kv_channels", "qk_nope_head_dim")
 _STAGE_WIDTHS: Final = ("hidden_sizes", "embed_dims", "embed_dim", "hidden_size")
-_FREE: Final = re.compile(r"intermediate|ffn|mlp|inner|_ff|_rank$|projection_dim")
+_FREE: Final = re.compile(r"intermediate|ffn|mlp|inner|_ff|_rank$")
 """Widths tied to nothing else."""
 
 
@@ -131,11 +133,11 @@ def _heads_by(anatomy: _Anatomy, reach: Reach) -> Fraction:
 
 
 def _head_dim_by(anatomy: _Anatomy, reach: Reach) -> int:
-    """The level's divisor, or the largest below it that leaves every head dimension whole and even."""
+    """The level's divisor, or the largest below it that leaves every head dimension whole and a multiple of four."""
     own = anatomy.hidden // anatomy.heads if anatomy.hidden % anatomy.heads == 0 else 0
     dims = [d for d in (*anatomy.head_dims, own) if d > 0] or [64]
     for by in range(reach.head_dim, 1, -1):
-        if all(d % by == 0 and (d // by) % 2 == 0 and d // by >= LEAST_HEAD_DIM for d in dims):
+        if all(d % by == 0 and (d // by) % EVEN == 0 and d // by >= LEAST_HEAD_DIM for d in dims):
             return by
     return 1
 
@@ -164,9 +166,10 @@ def divided(value: int, by: Fraction) -> int:
 
 
 def _narrow_node(fields: dict[str, Any], anatomy: _Anatomy | None, divisor: Divisor, shared: dict[int, int]) -> None:
-    hierarchical = anatomy is None or anatomy.hierarchical
-    by = _staged_divisor(fields, divisor) if hierarchical else divisor
-    hidden = anatomy.hidden if anatomy and not hierarchical else 0
+    staged = (anatomy is None or anatomy.hierarchical) and _is_staged(fields)
+    by = _staged_divisor(fields, divisor) if staged else divisor
+    hidden = anatomy.hidden if anatomy and not anatomy.hierarchical else 0
+    known = {} if staged else shared
     for name, value in fields.items():
         idea = meaning(name)
         if idea in (Meaning.HEADS, Meaning.KV_HEADS):
@@ -174,8 +177,14 @@ def _narrow_node(fields: dict[str, Any], anatomy: _Anatomy | None, divisor: Divi
         elif idea is Meaning.HEAD_DIM and is_count(value) and value > LEAST_HEAD_DIM and value % by.head_dim == 0:
             fields[name] = value // by.head_dim
         elif idea is Meaning.WIDTH:
-            fields[name] = _narrower(name, value, by.width, hidden, shared)
+            least = NARROW + 1 if staged else LEAST_FREE
+            fields[name] = _narrower(name, value, by.width, hidden, known, least)
     _narrow_ropes(fields, by.head_dim)
+
+
+def _is_staged(fields: dict[str, Any]) -> bool:
+    lists = [v for n, v in fields.items() if meaning(n) is Meaning.WIDTH and is_counts(v) and max(v) > NARROW]
+    return bool(lists) or isinstance(fields.get("depths"), list)
 
 
 def _staged_divisor(fields: dict[str, Any], divisor: Divisor) -> Divisor:
@@ -207,22 +216,17 @@ def _fewer(value: Any, by: Fraction) -> Any:
     return value
 
 
-def _narrower(name: str, value: Any, by: Fraction, hidden: int, shared: dict[int, int]) -> Any:
+def _narrower(name: str, value: Any, by: Fraction, hidden: int, shared: dict[int, int], least: int) -> Any:
     if is_counts(value):
         return [_one(name, each, by, hidden, shared) for each in value] if max(value) > NARROW else value
-    staged = hidden == 0
-    if is_count(value) and (value >= LEAST_FREE or (staged and value > NARROW)):
-        return _one(name, value, by, hidden, shared)
-    return value
+    return _one(name, value, by, hidden, shared) if is_count(value) and value >= least else value
 
 
 def _one(name: str, value: int, by: Fraction, hidden: int, shared: dict[int, int]) -> int:
     if value <= NARROW:
         return value
-    if hidden and value == hidden:
-        return shared.get(hidden, divided(hidden, by))
     free = bool(_FREE.search(name))
-    if value in shared and hidden and not free:
+    if value in shared and (value == hidden or not free):
         return shared[value]
     if hidden and value > hidden and value % hidden == 0 and value // hidden <= NARROW:
         small = shared.get(hidden, divided(hidden, by)) * (value // hidden)
