@@ -29,7 +29,9 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
-        self.feed = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.SiLU(), nn.Linear(4 * width, width))
+        self.feed = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.SiLU(), nn.Linear(4 * width, width)
+        )
         self.head = nn.Linear(width, vocabulary, bias=False)
         self.head.weight = self.embed.weight
 

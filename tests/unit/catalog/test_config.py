@@ -79,7 +79,6 @@ def test_a_byte_order_mark_is_accepted() -> None:
         (b'{"a":' * 3000 + b"1" + b"}" * 3000, "nested deeper"),
         (b'{"a":' * 70 + b"1" + b"}" * 70, "nested deeper"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
-        (b'{"a": {"__float__": "soon"}}', "not a float"),
         (b'{"a": "' + b"x" * config.BODY_LIMIT + b'"}', "longer"),
     ],
 )
