@@ -16,6 +16,7 @@ import numpy as np
 
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.tensors import (
+    ROUNDOFF,
     Array,
     Arrays,
     Measured,
@@ -55,7 +56,8 @@ class Reference:
         cls, observation: Observation, arrays: Arrays, weights: Arrays, dtype: Dtype, thresholds: Thresholds
     ) -> Reference:
         measured = dict(yardsticks(arrays, dtype, thresholds))
-        steps = [_step_yardstick(name, arrays, weights) for name in observation.parameter_names if _steps(name, arrays)]
+        names = [name for name in observation.parameter_names if f"same/param/{name}" in arrays]
+        steps = [_step_yardstick(name, arrays, weights, ROUNDOFF[dtype]) for name in names]
         measured.update(sharpen(steps, dtype, thresholds))
         return cls(observation=observation, arrays=arrays, weights=weights, yardsticks=measured)
 
@@ -106,16 +108,14 @@ def _compare(reference: Reference, device: Observation, arrays: Arrays) -> Itera
             yield measure(arrays[name], reference.arrays[f"oracle/{name}"], yardstick)
 
 
-def _steps(name: str, arrays: Arrays) -> bool:
-    return f"same/param/{name}" in arrays
-
-
-def _step_yardstick(name: str, arrays: Arrays, weights: Arrays) -> Yardstick:
-    """How far the CPU's own step is from the step its own gradient asks for in float64."""
+def _step_yardstick(name: str, arrays: Arrays, weights: Arrays, roundoff: float) -> Yardstick:
+    """How far the CPU's own step is from the step its own gradient asks for in float64, or how far rounding the
+    parameter alone may put it, for a parameter of few elements may round well by luck."""
     start = weights[f"param/{name}"]
     asked = adamw_step(start, arrays.get(f"same/grad/{name}"))
     took = np.asarray(arrays[f"same/param/{name}"], dtype=np.float64) - start
-    return gauge(f"update/{name}", took, asked, *spread(asked, [took]))
+    noise, gains = spread(asked, [took])
+    return gauge(f"update/{name}", took, asked, np.maximum(noise, roundoff * np.abs(start)), gains)
 
 
 def _step(name: str, reference: Reference, arrays: Arrays, yardstick: Yardstick) -> Measured:

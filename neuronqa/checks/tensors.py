@@ -28,6 +28,9 @@ Arrays = Mapping[str, Array]
 
 ROUNDOFF: Final = {Dtype.FP32: 2.0**-24, Dtype.BF16: 2.0**-8}
 """Unit roundoff: half the distance from 1 to the next number."""
+GAIN_FLOOR: Final = 1 / 64
+"""Gains are not held to less: where elements are that exact, their root mean square is the sharper test, and a device
+may round all elements of a tensor the same way (an activation from a table)."""
 EXPLAINED: Final = 0.25
 """A class names an error when what it leaves unexplained is below this share of it."""
 
@@ -134,7 +137,7 @@ def sharpen(rough: Iterable[Yardstick], dtype: Dtype, thresholds: Thresholds) ->
     for members in groups.values():
         steady = [one for one in members if one.exempt is None and one.scale > 0]
         usual = max(_median(one.cpu_error / one.scale for one in steady), ROUNDOFF[dtype])
-        usual_gain = max(_median(one.cpu_gain for one in steady), ROUNDOFF[dtype])
+        usual_gain = _median(one.cpu_gain for one in steady)
         allowed = [_allow(one, usual, usual_gain, thresholds) for one in members]
         scales = [one.scale for one in allowed if one.exempt is None and not one.exact]
         alarm = thresholds.parity_ratio * usual * float(np.median(scales)) if scales else math.inf
@@ -153,7 +156,7 @@ def _allow(one: Yardstick, usual: float, usual_gain: float, thresholds: Threshol
     floor = usual * one.scale
     tolerance = thresholds.parity_ratio * max(one.cpu_error, floor)
     peak = thresholds.parity_peak_ratio * max(one.cpu_peak, floor)
-    gain = thresholds.parity_gain_ratio * max(one.cpu_gain, usual_gain)
+    gain = max(GAIN_FLOOR, thresholds.parity_gain_ratio * max(one.cpu_gain, usual_gain))
     exempt = None
     if one.scale == 0:
         exempt = Exempt.ZERO

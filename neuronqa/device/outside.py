@@ -1,4 +1,5 @@
-"""Faults planted from outside a device: a dispatch mode in the device child spoils what chosen operators return.
+"""Faults and good twins planted from outside a device: a dispatch mode in the device child that stands between the
+model and the operators.
 
 So that a device that takes no faults of its own can be given controls too. What a mode cannot reach (a kernel inside a
 compiled graph that does not go through the dispatcher) it cannot spoil; such kinds stay unguarded there.
@@ -7,6 +8,7 @@ compiled graph that does not go through the dispatcher) it cannot spoil; such ki
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -17,70 +19,112 @@ from torch.utils._pytree import tree_map
 
 from neuronqa.errors import BadInput
 
-Change = Callable[[Tensor, Mapping[str, Any]], Tensor]
+WIDER: Final = {torch.float32: torch.float64, torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 
-def _scale(tensor: Tensor, fault: Mapping[str, Any]) -> Tensor:
-    return tensor * float(fault.get("factor", 1.5))
+@dataclass(frozen=True)
+class Call:
+    """One call of an operator, and what was ordered to be done about it."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    order: Mapping[str, Any]
+
+    def run(self) -> Any:
+        return self.func(*self.args, **self.kwargs)
 
 
-def _zero(tensor: Tensor, fault: Mapping[str, Any]) -> Tensor:
-    del fault
-    return torch.zeros_like(tensor)
+Way = Callable[[Call], Any]
 
 
-def _nan(tensor: Tensor, fault: Mapping[str, Any]) -> Tensor:
-    del fault
-    return torch.full_like(tensor, float("nan"))
+def _results(change: Callable[[Tensor, Mapping[str, Any]], Tensor]) -> Way:
+    """A way that runs the operator and then changes every float it returns, in place where the operator works so."""
+
+    def way(call: Call) -> Any:
+        mutable = call.func._schema.is_mutable
+
+        def spoil(value: Any) -> Any:
+            if not _floating(value):
+                return value
+            changed = change(value, call.order)
+            return value.copy_(changed) if mutable else changed
+
+        return tree_map(spoil, call.run())
+
+    return way
 
 
-def _sign(tensor: Tensor, fault: Mapping[str, Any]) -> Tensor:
-    del fault
-    return -tensor
+def _wide(call: Call) -> Any:
+    """The operator in a wider dtype, its results rounded once: an arithmetic that is better than the CPU's."""
+    if call.func._schema.is_mutable or "dtype" in call.kwargs:
+        return call.run()
+    narrow = {value.dtype for value in call.args if _floating(value) and value.dtype in WIDER}
+    if len(narrow) != 1:
+        return call.run()
+    dtype = narrow.pop()
+    wide = WIDER[dtype]
+    try:
+        result = call.func(*tree_map(_cast(dtype, wide), call.args), **tree_map(_cast(dtype, wide), call.kwargs))
+    except RuntimeError:  # Not every operator has a float64 kernel.
+        return call.run()
+    return tree_map(_cast(wide, dtype), result)
 
 
-CHANGES: Final[Mapping[str, Change]] = {"scale": _scale, "zero": _zero, "nan": _nan, "sign": _sign}
+def _reordered(call: Call) -> Any:
+    """Sums in another order: what another tiling of the same arithmetic gives."""
+    name = call.func._schema.name
+    if name in ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"):
+        left = len(call.args) - 2 if name in ("aten::mm", "aten::bmm") else 1
+        a, b = call.args[left], call.args[left + 1]
+        order = torch.arange(a.shape[-1] - 1, -1, -1, device=a.device)
+        args = (*call.args[:left], a.index_select(-1, order), b.index_select(-2, order), *call.args[left + 2 :])
+        return call.func(*args, **call.kwargs)
+    if name in ("aten::sum", "aten::mean") and _floating(call.args[0]) and len(call.args) > 1:
+        given = call.args[0]
+        axes = call.args[1] or list(range(given.dim()))
+        return call.func(given.flip(axes), *call.args[1:], **call.kwargs)
+    return call.run()
 
 
-class OutsideFault(TorchDispatchMode):
-    """Spoils every floating-point result of the operators that match `fault["op"]` (`aten::mm`, `aten::*_backward`).
+WAYS: Final[Mapping[str, Way]] = {
+    "scale": _results(lambda tensor, order: tensor * float(order.get("factor", 1.5))),
+    "zero": _results(lambda tensor, _: torch.zeros_like(tensor)),
+    "nan": _results(lambda tensor, _: torch.full_like(tensor, float("nan"))),
+    "sign": _results(lambda tensor, _: -tensor),
+    "twin:wide": _wide,
+    "twin:reordered": _reordered,
+}
+"""What can be planted from outside, by name; `twin:` ones are right, and nothing may call them wrong."""
+
+
+class Planted(TorchDispatchMode):
+    """Stands in for the operators that match `order["op"]` (`aten::mm`, `aten::*_backward`; all by default).
 
     Stays silent while anything is being traced, so that it changes numbers and never graphs. Raises BadInput for a
     kind it does not know.
     """
 
-    def __init__(self, fault: Mapping[str, Any]) -> None:
+    def __init__(self, order: Mapping[str, Any]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        kind = str(fault.get("kind", ""))
-        if kind not in CHANGES:
-            raise BadInput(
-                f"no fault of kind {kind!r} can be planted from outside", hint=f"one of {', '.join(CHANGES)}"
-            )
-        self._fault = fault
-        self._change = CHANGES[kind]
-        self._pattern = str(fault.get("op", "*"))
+        kind = str(order.get("kind", ""))
+        if kind not in WAYS:
+            raise BadInput(f"no fault of kind {kind!r} can be planted from outside", hint=f"one of {', '.join(WAYS)}")
+        self._order = order
+        self._way = WAYS[kind]
+        self._pattern = str(order.get("op", "*"))
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
         if tracing() or func.is_view or not self._matches(func):
-            return result
-        spoil = self._spoil_in_place if func._schema.is_mutable else self._spoil
-        return tree_map(spoil, result)
+            return func(*args, **(kwargs or {}))
+        return self._way(Call(func, args, kwargs or {}, self._order))
 
     def _matches(self, func: Any) -> bool:
         return any(fnmatchcase(name, self._pattern) for name in (operator(func), func._schema.name))
-
-    def _spoil(self, value: Any) -> Any:
-        return self._change(value, self._fault) if _floating(value) else value
-
-    def _spoil_in_place(self, value: Any) -> Any:
-        if _floating(value):
-            value.copy_(self._change(value, self._fault))
-        return value
 
 
 def operator(func: Any) -> str:
@@ -92,6 +136,10 @@ def operator(func: Any) -> str:
 def tracing() -> bool:
     """Is a compiler looking at fake tensors right now?"""
     return torch._guards.TracingContext.try_get() is not None
+
+
+def _cast(source: torch.dtype, target: torch.dtype) -> Callable[[Any], Any]:
+    return lambda value: value.to(target) if isinstance(value, Tensor) and value.dtype is source else value
 
 
 def _floating(value: Any) -> bool:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from neuronqa.device.outside import OutsideFault, operator, tracing
+from neuronqa.device.outside import Planted, operator, tracing
 from neuronqa.device.prepare import Prepared
 from neuronqa.device.protocol import Device, Recording
 from neuronqa.domain.build import BuildOrder, BuildVector
@@ -54,11 +54,9 @@ class TorchAdapter:
         """Raises BadInput for what only a device of our own can do."""
         self._refuse(order)
         del last_op_file  # Only a device that writes it in C survives its own crash.
-        fault = OutsideFault(order.fault) if order.fault else None
-        if fault is not None:
-            fault.__enter__()  # type: ignore[no-untyped-call]
+        planted = Planted(order.fault) if order.fault else None
         kind, _, backend = self.name.partition(":")
-        return TorchDevice(torch.device(kind), CountingBackend(backend or DEFAULT_BACKEND))
+        return TorchDevice(torch.device(kind), CountingBackend(backend or DEFAULT_BACKEND), planted)
 
     def _refuse(self, order: BuildOrder) -> None:
         if order.overlays or order.forced_cpu:
@@ -70,15 +68,20 @@ class TorchDevice:
 
     not_observable = ("fallback",)
 
-    def __init__(self, device: torch.device, backend: CountingBackend) -> None:
+    def __init__(self, device: torch.device, backend: CountingBackend, planted: Planted | None) -> None:
         self.torch_device = device
         self._backend = backend
+        self._planted = planted
 
     def synchronize(self) -> None:
         if self.torch_device.type != "cpu":
             torch.accelerator.synchronize()
 
     def recording(self) -> Recording:
+        """Arms what was planted: on the CPU it would else spoil the building of the model as well."""
+        if self._planted is not None:
+            self._planted.__enter__()  # type: ignore[no-untyped-call]
+            self._planted = None
         return OpRecording()
 
     def compile_backend(self) -> Callable[..., Any]:
