@@ -20,7 +20,7 @@ from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import out, print_json
 from neuronqa.errors import ExitCode, NeuronQAError
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 FREE_DISK: Final = 2 * 2**30
 FREE_MEMORY: Final = 4 * 2**30
