@@ -66,7 +66,8 @@ def diagnose(db: str | None) -> Iterator[Diagnosis]:
 
 def _python() -> Diagnosis:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Diagnosis("Python", sys.version_info >= (3, 11), version, "3.11 or newer is needed")
+    fine = sys.version_info >= (3, 11)
+    return Diagnosis("Python", fine, version, "" if fine else "3.11 or newer is needed")
 
 
 def _package(name: str) -> Diagnosis:
