@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from ipaddress import ip_address
 from typing import Annotated
 
@@ -9,9 +10,9 @@ import typer
 
 from neuronqa.cli.options import Db
 from neuronqa.cli.output import err
-from neuronqa.errors import UsageError
+from neuronqa.errors import EnvironmentFault, UsageError
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 
 @app.command(help="Serve the triage pages. They listen on this machine only, and nothing in them writes.")
@@ -28,8 +29,26 @@ def dashboard(
     if not _is_loopback(host):
         raise UsageError(f"the dashboard does not listen on {host!r}", hint="use a loopback address and a tunnel")
     engine = open_engine(db)
-    err.print(f"NeuronQA on http://{host}:{port}  (database {shown(engine.url)}; Ctrl-C to stop)", markup=False)
-    uvicorn.run(create_app(engine), host=host, port=port, log_level="warning", server_header=False)
+    with _listener(host, port) as listener:
+        bound = listener.getsockname()[1]
+        shown_host = f"[{host}]" if ":" in host else host
+        err.print(
+            f"NeuronQA on http://{shown_host}:{bound}  (database {shown(engine.url)}; Ctrl-C to stop)",
+            markup=False,
+            soft_wrap=True,
+        )
+        config = uvicorn.Config(create_app(engine), log_level="warning", server_header=False)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the dashboard cannot listen: {error.strerror}", where=f"{host}:{port}", hint="choose another --port"
+        ) from error
 
 
 def _is_loopback(host: str) -> bool:

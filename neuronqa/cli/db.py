@@ -8,7 +8,11 @@ from neuronqa.cli.options import Db
 from neuronqa.cli.output import out
 
 app = typer.Typer(
-    rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True, help="Look after the database."
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    help="Look after the database.",
 )
 
 

@@ -20,7 +20,7 @@ from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import out, print_json
 from neuronqa.errors import ExitCode, NeuronQAError
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 FREE_DISK: Final = 2 * 2**30
 FREE_MEMORY: Final = 4 * 2**30
@@ -66,7 +66,8 @@ def diagnose(db: str | None) -> Iterator[Diagnosis]:
 
 def _python() -> Diagnosis:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Diagnosis("Python", sys.version_info >= (3, 11), version, "3.11 or newer is needed")
+    fine = sys.version_info >= (3, 11)
+    return Diagnosis("Python", fine, version, "" if fine else "3.11 or newer is needed")
 
 
 def _package(name: str) -> Diagnosis:

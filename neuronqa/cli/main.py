@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import traceback
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
-import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from neuronqa import __version__
 from neuronqa.errors import ExitCode, NeuronQAError
@@ -20,8 +19,6 @@ VERBS: Final = {
     "report": "Print a sweep's report.",
     "triage": "Root causes and what each blocks.",
     "dashboard": "Serve the triage pages on this machine.",
-    "catalog": "List, pull, show and verify catalogs.",
-    "device": "Inspect, build and test the device.",
     "db": "Look after the database.",
     "doctor": "Check that this machine can run a sweep.",
 }
@@ -30,16 +27,15 @@ VERBS: Final = {
 class LazyVerbs(TyperGroup):
     """Knows every verb's one-line help, and imports a verb only to run it, so that `--help` is quick."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in VERBS:
             return None
         if ctx.resilient_parsing or _only_help(sys.argv[1:]):
-            return click.Command(cmd_name, help=VERBS[cmd_name])
-        module = import_module(f"neuronqa.cli.{cmd_name}")
-        command: click.Command = typer.main.get_command(module.app)
+            return TyperCommand(cmd_name, help=VERBS[cmd_name])
+        command = typer.main.get_command(import_module(f"neuronqa.cli.{cmd_name}").app)
         command.name = cmd_name
         return command
 
@@ -63,22 +59,30 @@ def main(version: bool = typer.Option(False, "--version", help="Print the versio
 
 
 def run() -> None:
-    """The console script: errors of the tree become one line and their exit code; nobody sees our traceback."""
+    """The console script: every error a person can meet is one line and its exit code."""
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
         code = app(standalone_mode=False)
     except NeuronQAError as error:
         _say(str(error))
-        sys.exit(int(error.exit_code))
-    except click.ClickException as error:
-        _say(error.format_message())
-        sys.exit(int(ExitCode.USAGE))
-    except (KeyboardInterrupt, click.Abort):
+        return int(error.exit_code)
+    except typer.TyperException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), file=sys.stderr)
+        else:
+            _say(error.format_message())
+        return int(ExitCode.USAGE)
+    except (KeyboardInterrupt, typer.Abort):
         _say("interrupted")
-        sys.exit(int(ExitCode.INTERRUPTED))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(int(ExitCode.DONE))
-    sys.exit(code if isinstance(code, int) else int(ExitCode.DONE))
+        return int(ExitCode.INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - exit code 1 would say that a gate was missed
+        traceback.print_exc()
+        _say(f"a fault of neuronqa itself, please report it: {type(error).__name__}: {error}")
+        return int(ExitCode.CANNOT_TELL)
+    return code if isinstance(code, int) else int(ExitCode.DONE)
 
 
 def _only_help(arguments: list[str]) -> bool:

@@ -10,7 +10,7 @@ import typer
 from neuronqa.cli.options import Db
 from neuronqa.cli.output import out, print_json
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 
 class Format(StrEnum):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import err, out, print_json
 from neuronqa.domain.case import Dtype, Mode
+from neuronqa.domain.policy import Policy
 from neuronqa.errors import ExitCode, UsageError
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+GO_WITH_RESUME: Final = ("resume", "workers", "gate", "db", "as_json")
 
 
 @app.command(help="Run a catalog's models on a device and judge them, or go on with a sweep that was interrupted.")
 def sweep(
+    ctx: typer.Context,
     catalog: Annotated[
         str | None, typer.Option(metavar="NAME|DIR", help="Catalog: top-100k, mini, or a folder.", show_default=False)
     ] = None,
@@ -64,12 +68,16 @@ def sweep(
 ) -> None:
     from neuronqa.cli.progress import SweepProgress
     from neuronqa.sweep.budget import parse_budget
+    from neuronqa.sweep.policies import GateExpression, load_policy
     from neuronqa.sweep.run import SweepRequest, default_workers, ray_fleet, resume_sweep, run_sweep
 
     if (catalog is None) == (resume is None):
         raise UsageError("name either a catalog or a sweep to resume", hint="e.g. --catalog top-100k")
     seconds = None if budget is None else parse_budget(budget)
-    _check_gate(gate, policy)
+    if resume is not None:
+        _check_kept(ctx)
+    if gate is not None:
+        GateExpression.parse(gate, load_policy(policy) if resume is None else _policy_of(resume, db))
     with SweepProgress(err) as display:
         if resume is not None:
             swept = resume_sweep(resume, db, workers, display, ray_fleet)
@@ -93,12 +101,23 @@ def sweep(
     raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
 
 
-def _check_gate(gate: str | None, policy: str) -> None:
-    """A gate that does not parse is refused before hours are spent."""
-    from neuronqa.sweep.policies import GateExpression, load_policy
+def _check_kept(ctx: typer.Context) -> None:
+    """A resumed sweep keeps what it was asked for; an option that would change it is refused, not ignored."""
+    given = [name for name in ctx.params if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    changes = [f"--{name.replace('_', '-')}" for name in given if name not in GO_WITH_RESUME]
+    if changes:
+        raise UsageError(
+            f"a sweep that is resumed keeps what it was asked for: {', '.join(changes)} cannot be given",
+            hint="start a new sweep, or leave it out",
+        )
 
-    if gate is not None:
-        GateExpression.parse(gate, load_policy(policy))
+
+def _policy_of(name: str, db: str | None) -> Policy:
+    from neuronqa.db import queries
+    from neuronqa.db.engine import open_engine
+
+    with open_engine(db).connect() as connection:
+        return Policy.from_json(queries.sweep(connection, name).policy)
 
 
 def _print(name: str, db: str | None, gate: str | None, *, as_json: bool) -> ExitCode:

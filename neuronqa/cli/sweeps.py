@@ -13,7 +13,11 @@ from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import out, print_json
 
 app = typer.Typer(
-    rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True, help="List sweeps, or show one."
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    help="List sweeps, or show one.",
 )
 
 

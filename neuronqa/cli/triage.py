@@ -14,6 +14,7 @@ from neuronqa.cli.output import out, print_json
 app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,
     no_args_is_help=True,
     help="Root causes and what each blocks.",
 )

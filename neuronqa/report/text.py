@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
@@ -163,12 +165,17 @@ def _causes(report: Report) -> RenderableType:
 
 
 def _next_commands(report: Report) -> RenderableType:
-    option = f" --db {report.database}"
-    return Group(
+    """Each of them works as it is printed. A database with a password is named by the environment instead."""
+    secret = "***" in report.database
+    option = "" if secret else f" --db {shlex.quote(report.database)}"
+    lines = [
         Text.assemble(("database  ", "dim"), report.database),
-        Text("next", style="bold"),
+        Text("next" + (" (with NEURONQA_DB set to the database's URL)" if secret else ""), style="bold"),
         Text(f"  neuronqa report {report.sweep}{option}"),
         Text(f"  neuronqa triage list{option}"),
         Text(f"  neuronqa dashboard{option}"),
         Text(f"  neuronqa sweep --resume {report.sweep}{option}"),
-    )
+    ]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ignore"
+    return Group(*lines)
