@@ -56,3 +56,37 @@ def decoder() -> tuple[nn.Module, dict[str, torch.Tensor]]:
     """A language model on 2 sequences of 12 tokens."""
     ids = torch.randint(0, 96, (2, 12))
     return Decoder(), {"ids": ids, "labels": ids.clone()}
+
+
+class Broken(nn.Module):
+    """Asks dynamo for a graph break between its layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Perceptron()
+
+    def forward(self, features: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+        torch._dynamo.graph_break()
+        return self.inner(features, labels)
+
+
+class Unbounded(nn.Module):
+    """Its own loss is infinite on the CPU, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Perceptron()
+
+    def forward(self, features: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+        out = self.inner(features, labels)
+        return {**out, "loss": out["loss"] / (out["loss"] - out["loss"]).detach()}
+
+
+def breaking() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    """A classifier that cannot be one graph."""
+    return Broken(), perceptron()[1]
+
+
+def unbounded() -> tuple[nn.Module, dict[str, torch.Tensor]]:
+    """A classifier whose reference is no reference."""
+    return Unbounded(), perceptron()[1]

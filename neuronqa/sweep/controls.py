@@ -19,7 +19,7 @@ from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import AttemptKind, Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import Job, Ticket
-from neuronqa.domain.outcome import Check, Kind, Rung, Standing
+from neuronqa.domain.outcome import Check, Kind, Rung, Stage, Standing
 from neuronqa.domain.policy import Policy
 from neuronqa.domain.workload import ModuleSpec, Workload
 from neuronqa.errors import EnvironmentFault
@@ -27,6 +27,7 @@ from neuronqa.sweep.schedule import Assignment, CostModel
 
 HOSTS: Final = "controls/hosts.py"
 PASSES: Final = "pass"
+ANY: Final = ":*"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,9 @@ class Control:
     guards: Check
     """The check this control proves able to fail (or, for a good twin, able to pass)."""
     expected: tuple[str, ...]
-    """Outcome kinds that count as caught; `("pass",)` for a good twin: every check must pass."""
+    """Outcome kinds that count as caught, `STAGE:*` for any failure of a stage; `("pass",)` for a good twin: every
+    check must pass.
+    """
 
     def judge(self, findings: Sequence[Finding]) -> ControlVerdict:
         """What was judged of this control, and whether that is right. Nothing judged is a miss."""
@@ -55,7 +58,7 @@ class Control:
             guards=self.guards.value,
             expected=" | ".join(self.expected),
             judged=judged[:80],
-            caught=judged.partition("(")[0] in self.expected,
+            caught=any(_caught(judged.partition("(")[0], expected) for expected in self.expected),
         )
 
 
@@ -113,7 +116,9 @@ def withheld(planted: Iterable[Control], verdicts: Iterable[ControlVerdict]) -> 
 def _control(row: Mapping[str, Any], digest: str) -> Control:
     expected = tuple(row["expected"])
     for name in expected:
-        if name != PASSES:
+        if name.endswith(ANY):
+            Stage(name.removesuffix(ANY))
+        elif name != PASSES:
             Kind(name)
     spec = ModuleSpec(
         source=HOSTS,
@@ -130,6 +135,12 @@ def _control(row: Mapping[str, Any], digest: str) -> Control:
         guards=Check(row["guards"]),
         expected=expected,
     )
+
+
+def _caught(judged: str, expected: str) -> bool:
+    if expected.endswith(ANY):
+        return judged.startswith(expected.removesuffix("*")) and Kind(judged).rules.standing is Standing.FAIL
+    return judged == expected
 
 
 def verdict(row: Any) -> ControlVerdict:

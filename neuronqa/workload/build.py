@@ -73,7 +73,9 @@ def _module(spec: ModuleSpec) -> Runnable:
     except Exception as error:
         raise failure(error) from error
     if not isinstance(module, nn.Module):
-        raise BuildFailure(Kind.BUILD_ERROR, "the factory made no module", f"{spec.factory} returned {type(module).__name__}")
+        raise BuildFailure(
+            Kind.BUILD_ERROR, "the factory made no module", f"{spec.factory} returned {type(module).__name__}"
+        )
     if not any(True for _ in module.parameters()):
         raise BuildFailure(Kind.BUILD_VACUOUS, "no parameters", f"{spec.factory} has nothing to train")
     return Runnable(module=module.train(), inputs=inputs, loss=loss)

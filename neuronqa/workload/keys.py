@@ -76,7 +76,13 @@ def _node(fields: dict[str, Any], *, exact: bool) -> dict[str, Any]:
     out: dict[str, Any] = {"layers": kinds, "heads": _grouping(fields, exact=exact)}
     for name, value in fields.items():
         idea = meaning(name)
-        if name in per_layer or name in _ELSEWHERE or idea in _NEVER or is_subconfig(name, value) or name.startswith("_"):
+        if (
+            name in per_layer
+            or name in _ELSEWHERE
+            or idea in _NEVER
+            or is_subconfig(name, value)
+            or name.startswith("_")
+        ):
             continue
         word = _word(name, idea, value, exact=exact)
         if word is not _NOTHING:

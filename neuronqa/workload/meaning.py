@@ -220,7 +220,9 @@ _TABLE: Final[tuple[tuple[Meaning, str, str], ...]] = (
     ),
 )
 
-_RULES: Final = tuple((m, re.compile(f"(?:{yes})\\Z"), re.compile(f"(?:{no})\\Z") if no else None) for m, yes, no in _TABLE)
+_RULES: Final = tuple(
+    (m, re.compile(f"(?:{yes})\\Z"), re.compile(f"(?:{no})\\Z") if no else None) for m, yes, no in _TABLE
+)
 
 
 @lru_cache(maxsize=8192)

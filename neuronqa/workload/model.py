@@ -24,7 +24,15 @@ from neuronqa.workload.runnable import BuildFailure
 from neuronqa.workload.weights import enliven
 
 _MISSING: Final = ("No module named", "requires the", "was not found in your environment", "is not installed")
-_DROPS: Final = ("drop_prob", "drop_path", "drop_path_rate", "layerdrop", "dropout", "activation_dropout", "dropout_prob")
+_DROPS: Final = (
+    "drop_prob",
+    "drop_path",
+    "drop_path_rate",
+    "layerdrop",
+    "dropout",
+    "activation_dropout",
+    "dropout_prob",
+)
 
 
 def make(spec: HfSpec) -> PreTrainedModel:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-_NOT_CONFIGS: Final = frozenset({"quantization_config", "compression_config", "task_specific_params", "generation_config"})
+_NOT_CONFIGS: Final = frozenset(
+    {"quantization_config", "compression_config", "task_specific_params", "generation_config"}
+)
 
 
 @dataclass(frozen=True, slots=True)

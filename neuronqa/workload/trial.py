@@ -79,7 +79,9 @@ def _judged(runnable: Runnable, loss: list[float], found: list[Tower], level: in
     elif not moved:
         reason = "loss does not move"
     elif dead:
-        reason = f"no gradient in {dead[0].name or 'the model'}: {len(dead[0].dead)} of {dead[0].able}, {dead[0].dead[0]}"
+        reason = (
+            f"no gradient in {dead[0].name or 'the model'}: {len(dead[0].dead)} of {dead[0].able}, {dead[0].dead[0]}"
+        )
     return Trial(
         built=True,
         ran=True,

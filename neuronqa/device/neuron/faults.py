@@ -188,10 +188,7 @@ def _twins() -> tuple[FaultKind, ...]:
 
 
 KINDS: Final[Mapping[str, FaultKind]] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (*_numbers(), *_kernels(), *_training(), *_failures(), *_compiler(), *_twins())
-    }
+    {kind.name: kind for kind in (*_numbers(), *_kernels(), *_training(), *_failures(), *_compiler(), *_twins())}
 )
 
 

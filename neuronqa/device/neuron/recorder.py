@@ -32,9 +32,7 @@ class LedgerRecording:
         return True
 
 
-def _use(
-    op: str, dtype: Any, mechanism: Any, count: int, nbytes: int, ns: int, shapes: list[list[int]]
-) -> OpUse:
+def _use(op: str, dtype: Any, mechanism: Any, count: int, nbytes: int, ns: int, shapes: list[list[int]]) -> OpUse:
     number = int(mechanism)
     return OpUse(
         op=op,

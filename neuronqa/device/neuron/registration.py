@@ -81,7 +81,9 @@ def _support(shim: Any, profile: Profile) -> Any:
     rules.composite = list(profile.composite)
     for refusal in profile.refusals:
         if Where.EAGER in refusal.where and not refusal.when:
-            mechanism = shim.Mechanism.ARGUMENTS if refusal.mechanism is Mechanism.ARGUMENTS else shim.Mechanism.RECOVERED
+            mechanism = (
+                shim.Mechanism.ARGUMENTS if refusal.mechanism is Mechanism.ARGUMENTS else shim.Mechanism.RECOVERED
+            )
             dtypes = [getattr(torch, name) for name in refusal.dtypes]
             rules.refuse(list(refusal.operators), dtypes, mechanism, refusal.message)
     return rules

@@ -72,7 +72,9 @@ def frequency(scene: Scene) -> list[Form]:
 
 
 def states(scene: Scene) -> list[Form]:
-    return [Form("states", lambda: scene.noise("states", scene.batch, scene.tokens, scene.count("state_dim", default=17)))]
+    return [
+        Form("states", lambda: scene.noise("states", scene.batch, scene.tokens, scene.count("state_dim", default=17)))
+    ]
 
 
 def actions(scene: Scene) -> list[Form]:

@@ -207,13 +207,23 @@ def _is_per_layer(name: str, value: Any, total: int) -> bool:
 
 
 _PER_LAYER: Final = frozenset(
-    {"intermediate_size", "activation_sparsity_pattern", "compress_rates", "num_attention_heads_per_layer", "kernel_size"}
+    {
+        "intermediate_size",
+        "activation_sparsity_pattern",
+        "compress_rates",
+        "num_attention_heads_per_layer",
+        "kernel_size",
+    }
 )
 
 
 def _is_numbered(value: Any) -> bool:
     """Is it a mapping from layer numbers to settings?"""
-    return isinstance(value, dict) and bool(value) and all(str(k).isdigit() and isinstance(v, dict) for k, v in value.items())
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(str(k).isdigit() and isinstance(v, dict) for k, v in value.items())
+    )
 
 
 def _key(value: dict[str, Any], layer: int) -> str:
