@@ -102,9 +102,8 @@ def representatives(groups: Iterable[PlannedGroup], workloads: Mapping[str, Work
 
 def _group(entry: Entry, planned: Mapping[str, _Config]) -> PlanGroup:
     told = from_facts(entry)
-    if told is not None:
-        status, reason = told
-        return PlanGroup(listing=status.outcome(reason), model_type=entry.model_type)
+    if told is not None and told[0] is not ListingStatus.ELIGIBLE:
+        return PlanGroup(listing=told[0].outcome(told[1]), model_type=entry.model_type)
     if entry.workload is not None:
         workload = Workload.from_json(entry.workload)
         return PlanGroup(
