@@ -141,15 +141,20 @@ class Failure:
     progress: Progress
     error: str
     """Class name."""
+    inner: str = ""
+    """Class name of what it wraps, at the end of the chain; empty where it wraps nothing."""
     message: str
     traceback: str = ""
     code: str = ""
     """`NCC_...` or `NRT ...` where the device gave one."""
     op: str = ""
-    """The operator that was running, if the device knows."""
+    """The operator the device has no kernel for, if that is what the exception says."""
+    last_op: str = ""
+    """The operator that an exception left last, if the device knows."""
     kind: str = ""
     """The outcome's kind where the raiser knew it (`build:vacuous`)."""
     detail: str = ""
+    """The pattern that names the cause, where the raiser or the device gave one: no shapes, no names of a model's."""
 
 
 @dataclass(frozen=True, kw_only=True)
