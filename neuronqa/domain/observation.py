@@ -10,9 +10,9 @@ optimizer step; `curve/loss` (steps), `curve/gradient` and `curve/update` (steps
 
 A reference holds below `same/` what the CPU got in the case's dtype and below `oracle/` what float64 got (not `param/`:
 a step is judged from the gradient it was given). `noise/` holds, element by element, the root mean square distance from
-the oracle of the same-dtype runs: the plain one and those whose weights and inputs were perturbed as much as a rounding
-would. `gain/` holds for each of these runs the least squares factor from the oracle to it. The curves have one more
-leading axis, the runs, the plain one first.
+the oracle of the same-dtype runs: the plain one and those in which every layer's result was moved as much as a rounding
+moves it. `gain/` holds for each of these runs the least squares factor from the oracle to it. The curves have one more
+leading axis, these runs, the plain one first; float64's own are below `oracle/curve/`.
 """
 
 from __future__ import annotations
