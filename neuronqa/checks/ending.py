@@ -66,7 +66,15 @@ def _raised(failure: Failure) -> Ending:
         return Ending(Manner.MEMORY, failure.progress, failure.code, failure)
     if failure.error == "SystemExit":
         return Ending(Manner.EXIT, failure.progress, f"exit {failure.message or 0}", failure)
-    return Ending(Manner.ERROR, failure.progress, failure.code or failure.op or failure.error, failure)
+    return Ending(Manner.ERROR, failure.progress, _pattern(failure), failure)
+
+
+def _pattern(failure: Failure) -> str:
+    """The device's code and cause where it gave any, else the operator it lacks, else the exception's class and the
+    operator that raised it."""
+    if failure.code or failure.op:
+        return f"{failure.code} {failure.op or failure.detail}".strip()
+    return failure.detail or f"{failure.inner or failure.error} {failure.last_op}".strip()
 
 
 _COMPILER_ERRORS: Final = frozenset(
@@ -129,7 +137,7 @@ def compile_kind(end: Ending) -> Kind:
         case Manner.DONE:
             return Kind.COMPILE_PASS
         case Manner.ERROR:
-            refused = end.failure is not None and end.failure.code.startswith("NCC")
+            refused = end.failure is not None and (end.failure.code.startswith("NCC") or end.failure.detail != "")
             return Kind.COMPILE_REFUSED if refused else Kind.COMPILE_ERROR
         case Manner.TIMEOUT:
             return Kind.COMPILE_TIMEOUT

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Final, assert_never
 
 from neuronqa.checks.finding import blocked, finding, no_power, unobservable
+from neuronqa.checks.seen import Seen
 from neuronqa.domain.finding import Finding
-from neuronqa.domain.observation import Observation, OpUse, Placement
+from neuronqa.domain.observation import OpUse, Placement
 from neuronqa.domain.outcome import Check, Kind, Outcome
 
+ANSWERS: Final = Check.FALLBACK
 SHOWN: Final = 50
 
 _KINDS: Final = {
@@ -20,8 +22,9 @@ _KINDS: Final = {
 }
 
 
-def judge(observation: Observation | None, stopped: Check | None) -> Finding:
+def judge(seen: Seen) -> Finding:
     """A fallback that was seen counts even if the run stopped later; a pass needs the whole run, wholly seen."""
+    observation, stopped = seen.device, seen.stopped
     if observation is None:
         return blocked(Check.FALLBACK, stopped or Check.RUN)
     if Check.FALLBACK.value in observation.not_observable:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from typing import Final
 
+from neuronqa.checks import compilation
 from neuronqa.checks.finding import blocked, finding, unobservable
+from neuronqa.checks.seen import Seen
 from neuronqa.domain.finding import Finding
-from neuronqa.domain.observation import GraphBreak, GraphUse, Observation
+from neuronqa.domain.observation import GraphBreak, GraphUse
 from neuronqa.domain.outcome import Check, Kind, Outcome
-from neuronqa.domain.policy import Thresholds
+
+ANSWERS: Final = Check.GRAPH
 
 
-def judge(observation: Observation | None, stopped: Check | None, compiled: bool, thresholds: Thresholds) -> Finding:
+def judge(seen: Seen) -> Finding:
     """A break that was seen counts even if the run stopped later; a pass needs a finished, compiled run."""
+    observation, stopped = seen.device, seen.stopped
     if observation is None or (observation.graph is None and stopped is not None):
         return blocked(Check.GRAPH, stopped or Check.RUN)
     if Check.GRAPH.value in observation.not_observable:
@@ -22,13 +27,16 @@ def judge(observation: Observation | None, stopped: Check | None, compiled: bool
     if graph is None:
         return blocked(Check.GRAPH, Check.COMPILE)
     breaks = sum(one.count for one in graph.breaks)
-    if breaks > thresholds.graph_breaks:
+    if breaks > seen.thresholds.graph_breaks:
         return _broken(graph, breaks)
     if graph.recompiles:
         return _recompiled(graph)
+    compiled = compilation.judge(seen).outcome.kind is Kind.COMPILE_PASS
     if stopped is not None or not compiled:
         return blocked(Check.GRAPH, stopped or Check.COMPILE)
-    return finding(Check.GRAPH, Kind.GRAPH_PASS, f"{graph.graphs} graphs, no break beyond {thresholds.graph_breaks}")
+    return finding(
+        Check.GRAPH, Kind.GRAPH_PASS, f"{graph.graphs} graphs, no break beyond {seen.thresholds.graph_breaks}"
+    )
 
 
 def _broken(graph: GraphUse, breaks: int) -> Finding:

@@ -1,85 +1,44 @@
 """Are the numbers right? Device, CPU in the same dtype and float64 oracle, tensor by tensor.
 
-Each tensor is held to its own scale, so that no large tensor hides a small one. A parameter's first step is judged from
-the gradient the device itself computed: gradients are compared for themselves, and a step that follows from a slightly
-different gradient may differ by the whole learning rate (AdamW's first step is nearly the gradient's sign).
+Each tensor is held to its own scale, so that no large tensor hides a small one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 
+from neuronqa.checks import steps
 from neuronqa.checks.finding import blocked, finding, no_power
-from neuronqa.checks.tensors import (
-    ROUNDOFF,
-    Array,
-    Arrays,
-    Measured,
-    Yardstick,
-    gauge,
-    group_of,
-    measure,
-    sharpen,
-    spread,
-    yardsticks,
-)
-from neuronqa.domain.case import Dtype, Phase, Variant
+from neuronqa.checks.seen import Reference, Seen
+from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure
+from neuronqa.domain.case import Phase
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.observation import Observation
-from neuronqa.domain.optimizer import ADAMW
 from neuronqa.domain.outcome import Check, Kind
-from neuronqa.domain.policy import Thresholds
 
+ANSWERS: Final = Check.PARITY
 SHOWN: Final = 10
 NAMED: Final = 40
 GROUPS: Final = ("output", "loss", "grad", "update", "buffer")
 """In the order in which a fault reaches them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reference:
-    """What the reference child left, measured once."""
-
-    observation: Observation
-    arrays: Arrays
-    weights: Arrays
-    """`param/NAME` before the first step."""
-    yardsticks: Mapping[str, Yardstick]
-
-    @classmethod
-    def of(
-        cls, observation: Observation, arrays: Arrays, weights: Arrays, dtype: Dtype, thresholds: Thresholds
-    ) -> Reference:
-        measured = dict(yardsticks(arrays, dtype, thresholds))
-        names = [name for name in observation.parameter_names if f"same/param/{name}" in arrays]
-        steps = [_step_yardstick(name, arrays, weights, ROUNDOFF[dtype]) for name in names]
-        measured.update(sharpen(steps, dtype, thresholds))
-        return cls(observation=observation, arrays=arrays, weights=weights, yardsticks=measured)
-
-
-def judge(
-    reference: Reference,
-    device: Observation | None,
-    arrays: Arrays,
-    stopped: Check | None,
-    variant: Variant,
-    thresholds: Thresholds,
-) -> Finding:
+def judge(seen: Seen) -> Finding:
     """A tensor that was seen to be wrong counts even if the run stopped later; a pass needs every tensor."""
+    reference, device, arrays = seen.reference, seen.device, seen.arrays
     if device is None or not arrays:
-        return blocked(Check.PARITY, stopped or Check.RUN)
-    measured = [*_structure(reference, device, arrays, stopped), *_compare(reference, device, arrays)]
+        return blocked(Check.PARITY, seen.stopped or Check.RUN)
+    measured = [*_structure(reference, device, arrays, seen.stopped), *_compare(reference, device, arrays)]
     wrong = [one for one in measured if one.kind is not None]
     if wrong:
         return _wrong(reference, wrong, measured)
-    if stopped is not None:
-        return blocked(Check.PARITY, stopped)
-    return _power(reference, measured, variant, thresholds) or _right(measured)
+    if seen.stopped is not None:
+        return blocked(Check.PARITY, seen.stopped)
+    return _power(seen, measured) or _right(measured)
 
 
 def _structure(reference: Reference, device: Observation, arrays: Arrays, stopped: Check | None) -> Iterable[Measured]:
@@ -103,42 +62,9 @@ def _compare(reference: Reference, device: Observation, arrays: Arrays) -> Itera
         if yardstick.group == "update":
             parameter = name.removeprefix("update/")
             if f"param/{parameter}" in arrays:
-                yield _step(parameter, reference, arrays, yardstick)
+                yield steps.compare(parameter, reference.weights, arrays, yardstick)
         elif name in arrays and device.dtypes.get(name) == reference.observation.dtypes[f"same/{name}"]:
             yield measure(arrays[name], reference.arrays[f"oracle/{name}"], yardstick)
-
-
-def _step_yardstick(name: str, arrays: Arrays, weights: Arrays, roundoff: float) -> Yardstick:
-    """How far the CPU's own step is from the step its own gradient asks for in float64, or how far rounding the
-    parameter alone may put it, for a parameter of few elements may round well by luck."""
-    start = weights[f"param/{name}"]
-    asked = adamw_step(start, arrays.get(f"same/grad/{name}"))
-    took = np.asarray(arrays[f"same/param/{name}"], dtype=np.float64) - start
-    noise, gains = spread(asked, [took])
-    return gauge(f"update/{name}", took, asked, np.maximum(noise, roundoff * np.abs(start)), gains)
-
-
-def _step(name: str, reference: Reference, arrays: Arrays, yardstick: Yardstick) -> Measured:
-    start = reference.weights[f"param/{name}"]
-    after = arrays[f"param/{name}"]
-    gradient = arrays.get(f"grad/{name}")
-    if after.shape != start.shape or (gradient is not None and gradient.shape != start.shape):
-        return measure(after, start, yardstick)
-    asked = adamw_step(start, gradient)
-    return measure(np.asarray(after, dtype=np.float64) - start, asked, yardstick)
-
-
-def adamw_step(start: Array, gradient: Array | None) -> Array:
-    """What the first step of AdamW adds to a parameter, in float64; nothing where there is no gradient.
-
-    After one step both moments' bias corrections cancel: the step is lr * g / (|g| + eps), after the decay
-    (torch.optim.AdamW, "Decoupled Weight Decay Regularization").
-    """
-    if gradient is None:
-        return np.zeros(start.shape, dtype=np.float64)
-    slope = np.asarray(gradient, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        return -ADAMW.lr * (ADAMW.weight_decay * start + slope / (np.abs(slope) + ADAMW.eps))
 
 
 def _wrong(reference: Reference, wrong: list[Measured], measured: list[Measured]) -> Finding:
@@ -180,24 +106,23 @@ def _rank(reference: Reference, one: Measured) -> tuple[int, int, int]:
     return grave, 2 * place + exempt, -order if group == "grad" else order
 
 
-def _power(reference: Reference, measured: list[Measured], variant: Variant, thresholds: Thresholds) -> Finding | None:
+def _power(seen: Seen, measured: list[Measured]) -> Finding | None:
     """Say why a clean comparison proves nothing, if it does not."""
     deciding = Counter(one.yardstick.group for one in measured if one.yardstick.exempt is None)
     facts = _counts(measured)
-    if reference.observation.no_oracle:
-        why = reference.observation.no_oracle
-        return no_power(Check.PARITY, f"there is no float64 run to compare with: {why}", detail="no oracle", **facts)
-    if not any(name.startswith("oracle/output/") for name in reference.arrays):
+    no_oracle = seen.reference.observation.no_oracle
+    if no_oracle:
+        words = f"there is no float64 run to compare with: {no_oracle}"
+        return no_power(Check.PARITY, words, detail="no oracle", **facts)
+    if not any(name.startswith("oracle/output/") for name in seen.reference.arrays):
         return no_power(Check.PARITY, "the model returned no tensor to compare", detail="no outputs", **facts)
     if not deciding["output"]:
         return no_power(Check.PARITY, "every output is exempt, so a wrong one could pass", detail="outputs", **facts)
-    if variant.phase is Phase.TRAIN:
-        gradients = sum(one.yardstick.group == "grad" for one in measured)
-        if deciding["grad"] <= thresholds.parity_coverage * gradients:
-            words = f"only {deciding['grad']} of {gradients} gradient tensors can decide anything"
-            return no_power(Check.PARITY, words, detail="gradients", **facts)
-        if not deciding["loss"]:
-            return no_power(Check.PARITY, "the loss is exempt, so a wrong one could pass", detail="loss", **facts)
+    gradients = sum(one.yardstick.group == "grad" for one in measured)
+    needed = seen.thresholds.parity_coverage * gradients
+    if seen.variant.phase is Phase.TRAIN and deciding["grad"] <= needed:
+        words = f"only {deciding['grad']} of {gradients} gradient tensors can decide anything"
+        return no_power(Check.PARITY, words, detail="gradients", **facts)
     return None
 
 

@@ -6,10 +6,12 @@ from dataclasses import asdict
 from typing import Final
 
 from neuronqa.checks.finding import blocked, finding, unobservable
+from neuronqa.checks.seen import Seen
 from neuronqa.domain.finding import Finding
-from neuronqa.domain.observation import Observation, Progress
+from neuronqa.domain.observation import Progress
 from neuronqa.domain.outcome import Check, Kind, Outcome
 
+ANSWERS: Final = Check.STATE
 _FACTS: Final = (
     ("left_behind", Kind.STATE_LEFT_BEHIND, "stayed off the device"),
     ("untied", Kind.STATE_UNTIED, "are no longer the tensor they were tied to"),
@@ -24,8 +26,9 @@ _FACTS: Final = (
 """Worst first: what is left behind or untied computes something else; the rest may only surprise."""
 
 
-def judge(observation: Observation | None, stopped: Check | None) -> Finding:
+def judge(seen: Seen) -> Finding:
     """A fact that was seen counts even if the run stopped later; a pass needs the look after the first step too."""
+    observation, stopped = seen.device, seen.stopped
     if observation is None or (observation.state is None and stopped is not None):
         return blocked(Check.STATE, stopped or Check.LOAD)
     if Check.STATE.value in observation.not_observable or observation.state is None:

@@ -12,13 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from neuronqa.checks.finding import blocked, finding, no_power
-from neuronqa.checks.parity import Reference
-from neuronqa.checks.tensors import ROUNDOFF, Array, Arrays
+from neuronqa.checks.seen import Reference, Seen
+from neuronqa.checks.tensors import ROUNDOFF, Array
 from neuronqa.domain.case import Dtype
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.domain.policy import Thresholds
 
+ANSWERS: Final = Check.TRAIN
 LEARNT: Final = 0.1
 """A loss that fell by less than this share of what it fell by on the CPU did not fall."""
 
@@ -47,15 +48,15 @@ class Signal:
         return int(outside[0]) if outside.size else None
 
 
-def judge(reference: Reference, arrays: Arrays, stopped: Check | None, dtype: Dtype, thresholds: Thresholds) -> Finding:
+def judge(seen: Seen) -> Finding:
     """A curve that was seen to leave counts even if the run stopped later; a pass needs every step."""
-    loss = arrays.get("curve/loss")
+    stopped, loss = seen.stopped, seen.arrays.get("curve/loss")
     if loss is None or (not loss.size and stopped is not None):
         return blocked(Check.TRAIN, stopped or Check.RUN)
-    baseline = _baseline(reference, dtype, thresholds)
-    if isinstance(baseline, Finding):
+    baseline = _baseline(seen)
+    if baseline is not None:
         return baseline
-    signals = [_signal(reference, arrays, name, kind, dtype, thresholds) for name, kind in _SIGNALS]
+    signals = [_signal(seen, name, kind) for name, kind in _SIGNALS]
     found = _non_finite(signals) or _by_shape(signals[0]) or _by_first(signals)
     if found is not None:
         return found
@@ -76,15 +77,16 @@ _SIGNALS: Final = (
 """In the order in which a step computes them."""
 
 
-def _baseline(reference: Reference, dtype: Dtype, thresholds: Thresholds) -> Finding | None:
+def _baseline(seen: Seen) -> Finding | None:
     """Say why the CPU's own curve is no measure, if it is not."""
-    loss = reference.arrays["curve/loss"]
+    curves = seen.reference.arrays
+    loss = curves["curve/loss"]
     if loss.shape[1] < 2:
         return no_power(Check.TRAIN, "one step shows no training", detail="steps")
     for name, _ in _SIGNALS:
-        if not np.isfinite(reference.arrays[f"curve/{name}"]).all():
+        if not np.isfinite(curves[f"curve/{name}"]).all():
             return _no_baseline(f"the CPU's own {name} becomes NaN or Inf", "non-finite")
-    width = envelope(loss, dtype, thresholds)
+    width = envelope(loss, seen.variant.dtype, seen.thresholds)
     centre = loss.mean(axis=0)
     fall = float(centre[0] - centre[1:].min())
     if fall <= 2 * float(width.max()):
@@ -98,15 +100,13 @@ def _no_baseline(words: str, detail: str) -> Finding:
     return finding(Check.TRAIN, Kind.INCONCLUSIVE_NO_BASELINE, words, detail=detail)
 
 
-def _signal(
-    reference: Reference, arrays: Arrays, name: str, kind: Kind, dtype: Dtype, thresholds: Thresholds
-) -> Signal:
-    device, runs = arrays[f"curve/{name}"], reference.arrays[f"curve/{name}"]
+def _signal(seen: Seen, name: str, kind: Kind) -> Signal:
+    device, runs = seen.arrays[f"curve/{name}"], seen.reference.arrays[f"curve/{name}"]
     if name != "loss":
-        columns = _deciding(reference)
+        columns = _deciding(seen.reference)
         device = np.sqrt(np.square(device[:, columns]).sum(axis=-1))
         runs = np.sqrt(np.square(runs[:, :, columns]).sum(axis=-1))
-    return Signal(name, kind, device, runs.mean(axis=0), envelope(runs, dtype, thresholds))
+    return Signal(name, kind, device, runs.mean(axis=0), envelope(runs, seen.variant.dtype, seen.thresholds))
 
 
 def _deciding(reference: Reference) -> list[int]:

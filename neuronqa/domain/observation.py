@@ -10,9 +10,9 @@ optimizer step; `curve/loss` (steps), `curve/gradient` and `curve/update` (steps
 
 A reference holds below `same/` what the CPU got in the case's dtype and below `oracle/` what float64 got (not `param/`:
 a step is judged from the gradient it was given). `noise/` holds, element by element, the root mean square distance from
-the oracle of the same-dtype runs: the plain one and those whose weights and inputs were perturbed as much as a rounding
-would. `gain/` holds for each of these runs the least squares factor from the oracle to it. The curves have one more
-leading axis, the runs, the plain one first.
+the oracle of the same-dtype runs: the plain one and those in which every layer's result was moved as much as a rounding
+moves it. `gain/` holds for each of these runs the least squares factor from the oracle to it. The curves have one more
+leading axis, these runs, the plain one first; float64's own are below `oracle/curve/`.
 """
 
 from __future__ import annotations
@@ -141,15 +141,20 @@ class Failure:
     progress: Progress
     error: str
     """Class name."""
+    inner: str = ""
+    """Class name of what it wraps, at the end of the chain; empty where it wraps nothing."""
     message: str
     traceback: str = ""
     code: str = ""
     """`NCC_...` or `NRT ...` where the device gave one."""
     op: str = ""
-    """The operator that was running, if the device knows."""
+    """The operator the device has no kernel for, if that is what the exception says."""
+    last_op: str = ""
+    """The operator that an exception left last, if the device knows."""
     kind: str = ""
     """The outcome's kind where the raiser knew it (`build:vacuous`)."""
     detail: str = ""
+    """The pattern that names the cause, where the raiser or the device gave one: no shapes, no names of a model's."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ import torch
 from neuronqa.device.protocol import Adapter, Device, Recording
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Phase, Variant
-from neuronqa.domain.observation import INPUT_FILE, TENSOR_FILE, WEIGHT_FILE, GraphUse, Observation, Progress
+from neuronqa.domain.observation import INPUT_FILE, TENSOR_FILE, WEIGHT_FILE, Failure, GraphUse, Observation, Progress
 from neuronqa.domain.workload import Workload
 from neuronqa.errors import NeuronQAError
 from neuronqa.worker.exchange import read_arrays, read_metadata, write_arrays, write_observation
@@ -57,9 +57,8 @@ def observe(
     except (BuildFailure, NeuronQAError):
         raise  # The reference built the same workload: that it cannot be built or loaded here is our fault.
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever model and device raise is data
-        code = run.device.error_code if run.device else None
         reached = mark.current
-        run.observation = replace(run.observation, failure=describe(error, mark.current, code=code))
+        run.observation = replace(run.observation, failure=_failure(error, mark.current, run.device))
     mark(Progress.REPORT)
     write_arrays(folder / TENSOR_FILE, {**run.notes.arrays, **run.notes.curves()})
     write_observation(folder, _finish(run, reached))
@@ -145,6 +144,14 @@ def _paused(recording: Recording) -> Callable[[], Any]:
             recording.start()
 
     return paused
+
+
+def _failure(error: BaseException, progress: Progress, device: Device | None) -> Failure:
+    if device is None:
+        return describe(error, progress)
+    failure = describe(error, progress, code=device.error_code)
+    last: Callable[[], str] = getattr(device, "failed_op", str)
+    return failure if failure.op else replace(failure, last_op=last())
 
 
 def _finish(run: _Run, reached: Progress) -> Observation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from neuronqa.domain.observation import Failure, Progress
@@ -27,17 +27,35 @@ def describe(
     detail: str = "",
 ) -> Failure:
     """Turn an exception into a :class:`Failure`; `code` reads a device's own error code from it."""
-    message = _text(error)
+    chain = list(_chain(error))
+    message = _text(chain[-1])
     return Failure(
         progress=progress,
         error=type(error).__name__,
+        inner=type(chain[-1]).__name__ if len(chain) > 1 else "",
         message=message[:MESSAGE_LIMIT],
         traceback="".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:],
         code=code(error) if code else "",
         op=unsupported_operator(message),
         kind=kind,
-        detail=detail,
+        detail=detail or _cause(chain),
     )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """`error` and what it wraps: dynamo keeps what a backend raised in `inner_exception`."""
+    seen: BaseException | None = error
+    known: set[int] = set()
+    while seen is not None and id(seen) not in known:
+        yield seen
+        known.add(id(seen))
+        seen = getattr(seen, "inner_exception", None) or seen.__cause__
+
+
+def _cause(chain: list[BaseException]) -> str:
+    """What the device itself calls the cause: an attribute `cause` of its exceptions."""
+    told = (getattr(error, "cause", "") for error in chain)
+    return next((text for text in told if isinstance(text, str) and text), "")
 
 
 def unsupported_operator(message: str) -> str:

@@ -8,24 +8,27 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from neuronqa.checks import execution, fallback, graph, parity, state, training
+from neuronqa.checks import device_checks
 from neuronqa.checks import reference as references
 from neuronqa.checks.ending import ending
 from neuronqa.checks.finding import blocked
+from neuronqa.checks.seen import Reference, Seen
 from neuronqa.domain.case import Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import canonical_json, relaxed
-from neuronqa.domain.observation import WEIGHT_FILE, Exit, Observation, from_json
-from neuronqa.domain.outcome import Check, Kind
+from neuronqa.domain.observation import WEIGHT_FILE, Exit, from_json
+from neuronqa.domain.outcome import Check
 from neuronqa.domain.policy import Thresholds, applies
-from neuronqa.worker.exchange import Arrays, read_arrays, read_observation, read_tensors
+from neuronqa.worker import linux
+from neuronqa.worker.exchange import read_arrays, read_observation, read_tensors
 
 OF_THE_REFERENCE = (Check.BUILD, Check.INPUTS, Check.REFERENCE)
 
@@ -45,33 +48,16 @@ def judge_device(
     if known is None or not references.fit(known, tensors):
         return tuple(blocked(check, Check.REFERENCE) for check in asked)
     weights = read_arrays(reference / WEIGHT_FILE)
-    measured = parity.Reference.of(known, tensors, weights, variant.dtype, thresholds)
-    found = _device_checks(measured, read_observation(device), read_tensors(device), left, variant, thresholds)
-    return tuple(found[check]() for check in asked)
-
-
-def _device_checks(
-    reference: parity.Reference,
-    seen: Observation | None,
-    arrays: Arrays,
-    left: Exit,
-    variant: Variant,
-    thresholds: Thresholds,
-) -> dict[Check, Callable[[], Finding]]:
-    end = ending(seen, left)
-    stopped = execution.stopped_by(end, variant)
-    compiled = execution.compilation(end, left, variant, seen)
-    accepted = compiled.outcome.kind is Kind.COMPILE_PASS
-    return {
-        Check.LOAD: lambda: execution.load(end, left, variant),
-        Check.RUN: lambda: execution.run(end, left, variant, seen),
-        Check.COMPILE: lambda: compiled,
-        Check.FALLBACK: lambda: fallback.judge(seen, stopped),
-        Check.GRAPH: lambda: graph.judge(seen, stopped, accepted, thresholds),
-        Check.STATE: lambda: state.judge(seen, stopped),
-        Check.PARITY: lambda: parity.judge(reference, seen, arrays, stopped, variant, thresholds),
-        Check.TRAIN: lambda: training.judge(reference, arrays, stopped, variant.dtype, thresholds),
-    }
+    seen = Seen(
+        reference=Reference.of(known, tensors, weights, variant.dtype, thresholds),
+        device=read_observation(device),
+        arrays=read_tensors(device),
+        left=left,
+        variant=variant,
+        thresholds=thresholds,
+    )
+    judges = device_checks()
+    return tuple(judges[check](seen) for check in asked)
 
 
 def answer(request: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -85,7 +71,8 @@ def answer(request: Mapping[str, Any]) -> tuple[Finding, ...]:
 
 
 def main() -> None:
-    """Answer requests until stdin ends."""
+    """Answer requests until stdin ends, or until whoever asks is dead."""
+    linux.die_with_parent(os.getppid())
     for line in sys.stdin:
         try:
             findings = answer(relaxed(json.loads(line)))

@@ -22,7 +22,8 @@ from neuronqa.domain.outcome import Kind
 from neuronqa.domain.workload import Workload
 from neuronqa.worker.exchange import Arrays, write_arrays, write_observation
 from neuronqa.worker.failures import MESSAGE_LIMIT, describe
-from neuronqa.worker.oracle import Float64Mode
+from neuronqa.worker.oracle import float64
+from neuronqa.worker.perturbation import Perturbation
 from neuronqa.worker.training import LossWithoutGradient, Marks, Notes, Subject, infer, seed_everything, train
 from neuronqa.worker.trees import pack, replace_tensors, to_array
 from neuronqa.workload.runnable import BuildFailure, Runnable
@@ -78,11 +79,14 @@ def _run(folder: Path, runnable: Runnable, variant: Variant, steps: int, mark: M
     plain = _record(subject, variant.phase, steps, mark)
     perturbed = []
     for number in range(PERTURBATIONS):
-        subject.inputs = start.perturb(module, number)
-        perturbed.append(_record(subject, variant.phase, steps, mark))
+        start.restore(module)
+        perturbation = Perturbation(number)
+        subject.inputs = perturbation.of_inputs(inputs)
+        with perturbation.of_results(module):
+            perturbed.append(_record(subject, variant.phase, steps, mark))
     start.restore(module)
     subject.inputs = inputs
-    oracle, no_oracle = _oracle(subject, variant.phase, dtype, mark)
+    oracle, no_oracle = _oracle(subject, variant.phase, steps, dtype, mark)
     arrays, dtypes = combine(plain, perturbed, oracle)
     write_arrays(folder / TENSOR_FILE, arrays)
     return Observation(
@@ -125,34 +129,6 @@ class Start:
             tensor.copy_(self._state[name])
         module.zero_grad(set_to_none=True)
 
-    @torch.no_grad()
-    def perturb(self, module: nn.Module, number: int) -> dict[str, Any]:
-        """Move parameters and return inputs moved: one element in twelve by one unit in the last place, up or down.
-
-        That has the variance of a rounding (one twelfth of a unit squared), which is what an arithmetic as good as the
-        CPU's may do to any of them. An input that is a whole number (a mask, a coordinate) stays: it stands for a
-        choice, not for a measurement.
-        """
-        self.restore(module)
-        generator = torch.Generator().manual_seed(number)
-
-        def moved(tensor: Tensor) -> Tensor:
-            if not tensor.is_floating_point():
-                return tensor
-            draw = torch.randint(0, 24, tensor.shape, generator=generator)
-            sign = (draw == 0).double() - (draw == 1).double()
-            # Three quarters of eps is between 0.75 and 1.5 units, which rounds to one.
-            return (tensor.double() * (1 + 0.75 * torch.finfo(tensor.dtype).eps * sign)).to(tensor.dtype)
-
-        def moved_input(tensor: Tensor) -> Tensor:
-            return (
-                torch.where(tensor == tensor.round(), tensor, moved(tensor)) if tensor.is_floating_point() else tensor
-            )
-
-        for parameter in module.parameters():
-            parameter.copy_(moved(parameter))
-        return dict(replace_tensors(self._inputs, moved_input))
-
 
 def _state(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
     yield from ((f"param/{name}", tensor) for name, tensor in module.named_parameters())
@@ -173,16 +149,16 @@ def _record(subject: Subject, phase: Phase, steps: int, mark: Marks) -> Recorded
     return Recorded(notes.arrays, notes.dtypes, notes.curve(), time.process_time() - started)
 
 
-def _oracle(subject: Subject, phase: Phase, dtype: torch.dtype, mark: Marks) -> tuple[Recorded | None, str]:
-    """One step in float64 from the same start, or why there is none; leaves the module in float64.
+def _oracle(subject: Subject, phase: Phase, steps: int, dtype: torch.dtype, mark: Marks) -> tuple[Recorded | None, str]:
+    """The run in float64 from the same start, or why there is none; leaves the module in float64.
 
     The model ran in its own dtype, so what float64 cannot do is no failure of the model's.
     """
     subject.module.double()
     subject.inputs = dict(replace_tensors(subject.inputs, lambda t: t.double() if t.is_floating_point() else t))
     try:
-        with Float64Mode(dtype):
-            return _record(subject, phase, 1, mark), ""
+        with float64(dtype):
+            return _record(subject, phase, steps, mark), ""
     except Exception as error:  # noqa: BLE001 - an operator without a float64 kernel raises what it likes
         return None, f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT]
 
@@ -206,6 +182,8 @@ def combine(plain: Recorded, perturbed: list[Recorded], oracle: Recorded | None)
     for name, array in plain.arrays.items():
         if name.startswith("curve/"):
             arrays[name] = np.stack([array, *(run.arrays[name] for run in perturbed)])
+            if oracle is not None:
+                arrays[f"oracle/{name}"] = oracle.arrays[name]
             continue
         arrays[f"same/{name}"] = array
         dtypes[f"same/{name}"] = plain.dtypes[name]

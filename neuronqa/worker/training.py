@@ -85,9 +85,12 @@ class Notes:
     def curves(self) -> Arrays:
         return {
             "curve/loss": np.asarray(self.loss, dtype=np.float64),
-            "curve/gradient": np.asarray(self.gradient, dtype=np.float64).reshape(-1, len(self.parameter_names)),
-            "curve/update": np.asarray(self.update, dtype=np.float64).reshape(-1, len(self.parameter_names)),
+            "curve/gradient": self._table(self.gradient),
+            "curve/update": self._table(self.update),
         }
+
+    def _table(self, rows: list[list[float]]) -> np.ndarray[Any, Any]:
+        return np.asarray(rows, dtype=np.float64).reshape(len(rows), len(self.parameter_names))
 
 
 def seed_everything() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from neuronqa.checks.parity import Reference, adamw_step
+from neuronqa.checks.seen import Reference, Seen
+from neuronqa.checks.steps import adamw_step
 from neuronqa.checks.tensors import spread
 from neuronqa.domain.case import Dtype, Variant
 from neuronqa.domain.observation import Exit, GraphUse, Observation, OpUse, Placement, Progress, StateUse
+from neuronqa.domain.outcome import Check
 from neuronqa.domain.policy import Thresholds
 
 DONE = Exit(done=True, progress=Progress.DONE)
@@ -50,7 +52,7 @@ def rounded(array: np.ndarray[Any, Any], seed: int, error: float = 2e-7) -> np.n
     return np.asarray(array * (1 + error * random.standard_normal(array.shape)), dtype=np.float32)
 
 
-def run(seed: int, oracle: Arrays | None = None) -> Arrays:
+def right(seed: int, oracle: Arrays | None = None) -> Arrays:
     """One float32 run: what a device leaves when it is right."""
     arrays = {name: rounded(array, seed + place) for place, (name, array) in enumerate((oracle or truth()).items())}
     for name in PARAMETERS:
@@ -67,7 +69,7 @@ def run(seed: int, oracle: Arrays | None = None) -> Arrays:
 
 def reference_arrays(oracle: Arrays | None = None) -> Arrays:
     exact = oracle or truth()
-    runs = [run(seed, exact) for seed in (100, 200, 300)]
+    runs = [right(seed, exact) for seed in (100, 200, 300)]
     arrays: Arrays = {}
     for name, plain in runs[0].items():
         if name.startswith("curve/"):
@@ -112,3 +114,29 @@ def device(arrays: Arrays, **changes: Any) -> Observation:
         state=StateUse(),
     )
     return replace(whole, **changes)
+
+
+WHERE = {Check.LOAD: Progress.LOAD, Check.COMPILE: Progress.COMPILE, Check.RUN: Progress.BACKWARD}
+
+
+def seen(
+    observation: Observation | None,
+    arrays: Arrays | None = None,
+    *,
+    stopped: Check | None = None,
+    left: Exit = DONE,
+    variant: Variant = EAGER,
+    against: Reference | None = None,
+    thresholds: Thresholds = THRESHOLDS,
+) -> Seen:
+    """One attempt; `stopped` makes it die in the stage of that check."""
+    if stopped is not None:
+        left = Exit(done=False, progress=WHERE[stopped], signal="SIGSEGV")
+    return Seen(
+        reference=against or reference(),
+        device=observation,
+        arrays=arrays or {},
+        left=left,
+        variant=variant,
+        thresholds=thresholds,
+    )

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from neuronqa.checks import execution
+from neuronqa.checks import compilation, load, run
 from neuronqa.checks.ending import Manner, ending
 from neuronqa.domain.observation import Exit, Failure, GraphUse, Observation, Progress
 from neuronqa.domain.outcome import Kind
-from tests.unit.checks.made import COMPILE, DONE, EAGER, device, run
+from tests.unit.checks.made import COMPILE, DONE, EAGER, device, right, seen
 
-WHOLE = device(run(1))
+WHOLE = device(right(1))
 GRAPH = GraphUse(graphs=1, ops=(12,), backend_calls=1, executions=8)
 
 
@@ -63,24 +63,26 @@ EAGER_TABLE = [
 
 
 @pytest.mark.parametrize(
-    ("name", "seen", "left", "load", "run_outcome"), EAGER_TABLE, ids=[row[0] for row in EAGER_TABLE]
+    ("name", "observation", "left", "loaded", "ran"), EAGER_TABLE, ids=[row[0] for row in EAGER_TABLE]
 )
 def test_an_eager_run_that_ends_so_is_judged_so(
-    name: str, seen: Observation | None, left: Exit, load: str, run_outcome: str
+    name: str, observation: Observation | None, left: Exit, loaded: str, ran: str
 ) -> None:
-    end = ending(seen, left)
-    assert str(execution.load(end, left, EAGER).outcome) == load, name
-    assert str(execution.run(end, left, EAGER, seen).outcome) == run_outcome, name
+    attempt = seen(observation, left=left, variant=EAGER)
+    assert str(load.judge(attempt).outcome) == loaded, name
+    assert str(run.judge(attempt).outcome) == ran, name
 
 
 BLOCKED = "not-run:blocked(compile)"
 UNASKED, UNUSED = GraphUse(graphs=0, ops=()), GraphUse(graphs=0, ops=(), backend_calls=1)
 FAILED, DYNAMO = "BackendCompilerFailed", "InternalTorchDynamoError"
-NOT = "compile:not-compiled"
+NOT, CAUSE = "compile:not-compiled", "aten::index_put boolean indices"
 COMPILE_TABLE = [
     ("compiled", WHOLE, DONE, "compile:pass", "run:pass"),
     ("backend refused", raised(F, FAILED, code="NCC_EBVF030"), DONE, "compile:refused(NCC_EBVF030)", BLOCKED),
     ("refused late", raised(B, "RuntimeError", code="NCC_EVRF035"), DONE, "compile:refused(NCC_EVRF035)", BLOCKED),
+    ("compiler said why", raised(F, FAILED, detail=CAUSE), DONE, f"compile:refused({CAUSE})", BLOCKED),
+    ("wrapped", raised(F, FAILED, inner="KeyError"), DONE, "compile:error(KeyError)", BLOCKED),
     ("backend broke", raised(F, FAILED), DONE, f"compile:error({FAILED})", BLOCKED),
     ("dynamo broke", raised(F, DYNAMO), DONE, f"compile:error({DYNAMO})", BLOCKED),
     ("compiler hung", None, died(C, timed_out=True), "compile:timeout(compile)", BLOCKED),
@@ -96,24 +98,24 @@ COMPILE_TABLE = [
 
 
 @pytest.mark.parametrize(
-    ("name", "seen", "left", "compiled", "run_outcome"), COMPILE_TABLE, ids=[row[0] for row in COMPILE_TABLE]
+    ("name", "observation", "left", "compiled", "ran"), COMPILE_TABLE, ids=[row[0] for row in COMPILE_TABLE]
 )
 def test_a_compiled_run_that_ends_so_is_judged_so(
-    name: str, seen: Observation | None, left: Exit, compiled: str, run_outcome: str
+    name: str, observation: Observation | None, left: Exit, compiled: str, ran: str
 ) -> None:
-    end = ending(seen, left)
-    assert str(execution.compilation(end, left, COMPILE, seen).outcome) == compiled, name
-    assert str(execution.run(end, left, COMPILE, seen).outcome) == run_outcome, name
+    attempt = seen(observation, left=left, variant=COMPILE)
+    assert str(compilation.judge(attempt).outcome) == compiled, name
+    assert str(run.judge(attempt).outcome) == ran, name
 
 
 def test_evidence_of_a_crash_names_signal_operator_and_stack() -> None:
     left = died(F, signal="SIGSEGV", last_op="aten::mm", stack="frame 0", stderr_tail="boom")
-    found = execution.run(ending(None, left), left, EAGER, None)
+    found = run.judge(seen(None, left=left))
     assert found.outcome.kind is Kind.RUN_CRASH
     assert found.evidence["words"] == "died of SIGSEGV in forward, running aten::mm"
     assert (found.evidence["op"], found.evidence["stack"], found.evidence["stderr"]) == ("aten::mm", "frame 0", "boom")
 
 
 def test_every_manner_of_ending_can_be_told_from_the_others() -> None:
-    seen = {ending(row[1], row[2]).manner for row in (*EAGER_TABLE, *COMPILE_TABLE)}
-    assert seen == set(Manner)
+    manners = {ending(row[1], row[2]).manner for row in (*EAGER_TABLE, *COMPILE_TABLE)}
+    assert manners == set(Manner)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from neuronqa.checks import fallback, graph, state
+from neuronqa.checks import device_checks, fallback, graph, state
 from neuronqa.domain.observation import GraphBreak, GraphUse, Observation, OpUse, Placement, Progress, StateUse
 from neuronqa.domain.outcome import Check
-from tests.unit.checks.made import THRESHOLDS, device, run
+from tests.unit.checks.made import COMPILE, THRESHOLDS, device, right, seen
 
-WHOLE = device(run(1))
+WHOLE = device(right(1))
 NATIVE = OpUse(op="aten::mm", dtype="float32", placement=Placement.NATIVE, count=90, ns=900)
 
 
@@ -51,13 +51,13 @@ FALLBACK_TABLE = [
 def test_operators_that_ran_so_are_judged_so(
     name: str, ops: tuple[OpUse, ...], complete: bool, blind: tuple[str, ...], stopped: Check | None, outcome: str
 ) -> None:
-    seen = replace(WHOLE, ops=ops, ops_complete=complete, not_observable=blind)
-    assert str(fallback.judge(seen, stopped).outcome) == outcome, name
+    observation = replace(WHOLE, ops=ops, ops_complete=complete, not_observable=blind)
+    assert str(fallback.judge(seen(observation, stopped=stopped)).outcome) == outcome, name
 
 
 def test_each_operator_that_fell_back_is_a_cause_of_its_own() -> None:
     hidden = fell("aten::qr", 4, reported=False)
-    found = fallback.judge(replace(WHOLE, ops=(NATIVE, CUMSUM, hidden)), None)
+    found = fallback.judge(seen(replace(WHOLE, ops=(NATIVE, CUMSUM, hidden))))
     assert [str(other) for other in found.others] == ["fallback:hidden(aten::qr float32)"]
     assert found.measure == pytest.approx(200 / 1100)
     assert found.evidence["listed_by_device"] == ["aten::cumsum"]
@@ -71,44 +71,37 @@ GRAPH = GraphUse(graphs=1, ops=(12,), backend_calls=1, executions=8)
 UNNAMED = replace(BREAK, registry_id="")
 BROKEN = "graph:break(GB0170 Data-dependent branching)"
 GUARD = "size of x: expected 2, actual 3"
+UNASKED = GraphUse(graphs=0, ops=())
 GRAPH_TABLE = [
-    ("one graph", GRAPH, None, True, "graph:pass"),
-    ("broken", replace(GRAPH, breaks=(BREAK,)), None, True, BROKEN),
-    ("broken, then crashed", replace(GRAPH, breaks=(BREAK,)), Check.RUN, False, BROKEN),
-    ("without an id", replace(GRAPH, breaks=(UNNAMED,)), None, True, "graph:break(Data-dependent branching)"),
-    ("recompiled", replace(GRAPH, recompiles=(GUARD,)), None, True, "graph:recompile(size of x: expected N, actual N)"),
-    ("crashed", GRAPH, Check.RUN, True, "not-run:blocked(run)"),
-    ("not compiled", GRAPH, None, False, "not-run:blocked(compile)"),
-    ("nothing known", None, Check.LOAD, False, "not-run:blocked(load)"),
-]  # fmt: skip
+    ("one graph", GRAPH, None, "graph:pass"),
+    ("broken", replace(GRAPH, breaks=(BREAK,)), None, BROKEN),
+    ("broken, then crashed", replace(GRAPH, breaks=(BREAK,)), Check.RUN, BROKEN),
+    ("without an id", replace(GRAPH, breaks=(UNNAMED,)), None, "graph:break(Data-dependent branching)"),
+    ("recompiled", replace(GRAPH, recompiles=(GUARD,)), None, "graph:recompile(size of x: expected N, actual N)"),
+    ("crashed", GRAPH, Check.RUN, "not-run:blocked(run)"),
+    ("not compiled", UNASKED, None, "not-run:blocked(compile)"),
+    ("nothing known", None, Check.LOAD, "not-run:blocked(load)"),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "use", "stopped", "compiled", "outcome"), GRAPH_TABLE, ids=[r[0] for r in GRAPH_TABLE]
-)
+@pytest.mark.parametrize(("name", "use", "stopped", "outcome"), GRAPH_TABLE, ids=[r[0] for r in GRAPH_TABLE])
 def test_a_capture_that_went_so_is_judged_so(
-    name: str, use: GraphUse | None, stopped: Check | None, compiled: bool, outcome: str
+    name: str, use: GraphUse | None, stopped: Check | None, outcome: str
 ) -> None:
-    found = graph.judge(replace(WHOLE, graph=use), stopped, compiled=compiled, thresholds=THRESHOLDS)
+    found = graph.judge(seen(replace(WHOLE, graph=use), stopped=stopped, variant=COMPILE))
     assert str(found.outcome) == outcome, name
 
 
 def test_each_reason_to_break_is_a_cause_of_its_own() -> None:
     printed = replace(BREAK, registry_id="GB0059", reason="Failed to trace builtin operator: print", count=2)
-    found = graph.judge(
-        replace(WHOLE, graph=replace(GRAPH, breaks=(BREAK, printed))), None, compiled=True, thresholds=THRESHOLDS
-    )
+    found = graph.judge(seen(replace(WHOLE, graph=replace(GRAPH, breaks=(BREAK, printed))), variant=COMPILE))
     assert [str(other) for other in found.others] == ["graph:break(GB0059 Failed to trace builtin operator)"]
     assert found.measure == 3
 
 
 def test_breaks_a_policy_allows_pass() -> None:
-    found = graph.judge(
-        replace(WHOLE, graph=replace(GRAPH, breaks=(BREAK,))),
-        None,
-        compiled=True,
-        thresholds=replace(THRESHOLDS, graph_breaks=1),
-    )
+    broken = replace(WHOLE, graph=replace(GRAPH, breaks=(BREAK,)))
+    found = graph.judge(seen(broken, variant=COMPILE, thresholds=replace(THRESHOLDS, graph_breaks=1)))
     assert str(found.outcome) == "graph:pass"
 
 
@@ -127,19 +120,25 @@ STATE_TABLE = [
 
 @pytest.mark.parametrize(("name", "use", "stopped", "outcome"), STATE_TABLE, ids=[r[0] for r in STATE_TABLE])
 def test_a_module_left_so_is_judged_so(name: str, use: StateUse, stopped: Check | None, outcome: str) -> None:
-    assert str(state.judge(replace(WHOLE, state=use), stopped).outcome) == outcome, name
+    assert str(state.judge(seen(replace(WHOLE, state=use), stopped=stopped)).outcome) == outcome, name
 
 
 def test_further_changes_of_state_are_named_too() -> None:
-    found = state.judge(replace(WHOLE, state=StateUse(changed=("a",), untied=("b",))), None)
+    found = state.judge(seen(replace(WHOLE, state=StateUse(changed=("a",), untied=("b",)))))
     assert [str(other) for other in found.others] == ["state:changed"]
 
 
 @pytest.mark.parametrize("judge", [fallback.judge, state.judge])
 def test_a_child_that_left_nothing_blocks_the_check(judge: object) -> None:
-    assert str(judge(None, Check.RUN).outcome) == "not-run:blocked(run)"  # type: ignore[operator]
+    assert str(judge(seen(None, stopped=Check.RUN)).outcome) == "not-run:blocked(run)"  # type: ignore[operator]
 
 
 def test_a_state_seen_only_after_the_move_is_no_pass() -> None:
     half: Observation = replace(WHOLE, reached=Progress.LOAD)
-    assert str(state.judge(half, Check.RUN).outcome) == "not-run:blocked(run)"
+    assert str(state.judge(seen(half, stopped=Check.RUN)).outcome) == "not-run:blocked(run)"
+
+
+def test_every_check_of_a_device_is_answered_by_one_module() -> None:
+    fit = {Check.FIT}
+    of_the_reference = {Check.BUILD, Check.INPUTS, Check.REFERENCE}
+    assert set(device_checks()) == set(Check) - of_the_reference - fit

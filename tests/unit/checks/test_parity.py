@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuronqa.checks import parity
+from neuronqa.checks.steps import adamw_step
 from neuronqa.checks.tensors import Exempt
 from neuronqa.domain.case import Variant
 from neuronqa.domain.finding import Finding
@@ -17,12 +16,12 @@ from neuronqa.domain.outcome import Check, Kind, Standing
 from tests.unit.checks.made import (
     EAGER,
     PARAMETERS,
-    THRESHOLDS,
     Arrays,
     device,
     reference,
     reference_arrays,
-    run,
+    right,
+    seen,
     truth,
 )
 
@@ -31,17 +30,17 @@ FLOATS = [name for name in truth() if name != "output/choice"]
 
 
 def judge(arrays: Arrays, stopped: Check | None = None, variant: Variant = EAGER) -> Finding:
-    return parity.judge(REFERENCE, device(arrays), arrays, stopped, variant, THRESHOLDS)
+    return parity.judge(seen(device(arrays), arrays, stopped=stopped, variant=variant, against=REFERENCE))
 
 
 def spoilt(name: str, change: object) -> Arrays:
-    arrays = run(7)
+    arrays = right(7)
     arrays[name] = np.asarray(change(arrays[name]), dtype=arrays[name].dtype)  # type: ignore[operator]
     return arrays
 
 
 def test_a_right_run_passes_and_says_how_close_it_came() -> None:
-    found = judge(run(7))
+    found = judge(right(7))
     assert found.outcome.kind is Kind.PARITY_PASS
     assert found.measure is not None
     assert found.measure < 0.5
@@ -89,7 +88,7 @@ def test_one_wrong_element_is_found() -> None:
 
 @pytest.mark.parametrize("name", sorted(PARAMETERS))
 def test_a_step_that_does_not_follow_from_its_gradient_is_found(name: str) -> None:
-    arrays = run(7)
+    arrays = right(7)
     start = REFERENCE.weights[f"param/{name}"]
     arrays[f"param/{name}"] = start + np.float32(0.9) * (arrays[f"param/{name}"] - start)
     found = judge(arrays)
@@ -100,41 +99,41 @@ def test_a_step_that_follows_from_a_slightly_different_gradient_is_right() -> No
     """AdamW's first step is nearly the sign of the gradient, so noise around zero moves it by the whole rate."""
     tiny = truth()
     tiny["grad/first.bias"][3] = 1e-10
-    arrays = run(7, tiny)
+    arrays = right(7, tiny)
     reversed_gradient = arrays["grad/first.bias"].copy()
     reversed_gradient[3] = -1e-10
     start = REFERENCE.weights["param/first.bias"]
-    step = parity.adamw_step(start, reversed_gradient)
+    step = adamw_step(start, reversed_gradient)
     arrays["grad/first.bias"], arrays["param/first.bias"] = (
         reversed_gradient,
         np.asarray(start + step, dtype=np.float32),
     )
     against = reference(reference_arrays(tiny))
-    found = parity.judge(against, device(arrays), arrays, None, EAGER, THRESHOLDS)
+    found = parity.judge(seen(device(arrays), arrays, against=against))
     assert found.outcome.kind is Kind.PARITY_PASS
 
 
 def without(*names: str) -> Arrays:
-    return {name: array for name, array in run(7).items() if name not in names}
+    return {name: array for name, array in right(7).items() if name not in names}
 
 
 def test_an_output_that_is_missing_or_new_is_another_structure() -> None:
     assert judge(without("output/logits")).outcome.kind is Kind.PARITY_STRUCTURE
-    assert judge({**run(7), "output/extra": np.zeros(3)}).outcome.kind is Kind.PARITY_STRUCTURE
+    assert judge({**right(7), "output/extra": np.zeros(3)}).outcome.kind is Kind.PARITY_STRUCTURE
 
 
 def test_a_gradient_that_only_one_side_has_is_missing() -> None:
     assert judge(without("grad/last.weight")).outcome.kind is Kind.PARITY_MISSING
-    assert judge({**run(7), "grad/frozen": np.zeros(3)}).outcome.kind is Kind.PARITY_MISSING
+    assert judge({**right(7), "grad/frozen": np.zeros(3)}).outcome.kind is Kind.PARITY_MISSING
 
 
 def test_another_shape_or_dtype_is_named() -> None:
-    assert judge({**run(7), "output/logits": run(7)["output/logits"][:4]}).outcome.kind is Kind.PARITY_SHAPE
-    assert judge({**run(7), "loss": run(7)["loss"].astype(np.float64)}).outcome.kind is Kind.PARITY_DTYPE
+    assert judge({**right(7), "output/logits": right(7)["output/logits"][:4]}).outcome.kind is Kind.PARITY_SHAPE
+    assert judge({**right(7), "loss": right(7)["loss"].astype(np.float64)}).outcome.kind is Kind.PARITY_DTYPE
 
 
 def test_whole_numbers_must_be_equal() -> None:
-    assert judge({**run(7), "output/choice": np.arange(5) + 1}).outcome.kind is Kind.PARITY_SCATTER
+    assert judge({**right(7), "output/choice": np.arange(5) + 1}).outcome.kind is Kind.PARITY_SCATTER
 
 
 def test_nothing_compared_is_no_pass() -> None:
@@ -142,15 +141,15 @@ def test_nothing_compared_is_no_pass() -> None:
 
 
 def test_a_run_that_stopped_shows_what_was_wrong_before_and_else_nothing() -> None:
-    half = {name: array for name, array in run(7).items() if name.startswith(("output/", "loss"))}
+    half = {name: array for name, array in right(7).items() if name.startswith(("output/", "loss"))}
     assert str(judge(half, Check.RUN).outcome) == "not-run:blocked(run)"
     half["loss"] = half["loss"] * np.float32(1.5)
     assert str(judge(half, Check.RUN).outcome) == "parity:scale(loss)"
 
 
 def judge_without_power(oracle: Arrays) -> Finding:
-    arrays = run(7, oracle)
-    return parity.judge(reference(reference_arrays(oracle)), device(arrays), arrays, None, EAGER, THRESHOLDS)
+    arrays = right(7, oracle)
+    return parity.judge(seen(device(arrays), arrays, against=reference(reference_arrays(oracle))))
 
 
 def test_a_model_without_outputs_has_no_power() -> None:
@@ -172,24 +171,25 @@ def test_gradients_of_zeros_have_no_power() -> None:
 def test_an_exempt_tensor_is_counted_and_still_fails_when_it_blows_up() -> None:
     oracle = truth()
     oracle["grad/first.bias"] = 1e-18 * oracle["grad/first.bias"]
-    arrays = reference_arrays(oracle)
-    arrays["noise/grad/first.bias"] = np.full(8, 1e-10, dtype=np.float32)
-    arrays["gain/grad/first.bias"] = np.asarray([1e8, -1e8, 1e8])
-    against = reference(arrays)
+    recorded = reference_arrays(oracle)
+    recorded["noise/grad/first.bias"] = np.full(8, 1e-10, dtype=np.float32)
+    recorded["gain/grad/first.bias"] = np.asarray([1e8, -1e8, 1e8])
+    against = reference(recorded)
     assert against.yardsticks["grad/first.bias"].exempt is Exempt.NOISE
-    right = run(7, oracle)
-    right["grad/first.bias"] = np.full(8, 1e-9, dtype=np.float32)
-    right["param/first.bias"] = _stepped("first.bias", right)
-    found = parity.judge(against, device(right), right, None, EAGER, THRESHOLDS)
-    assert (found.outcome.kind, found.evidence["exempt_tensors"]) == (Kind.PARITY_PASS, ["grad/first.bias"])
-    wrong = {**right, "grad/first.bias": np.full(8, 1e-3, dtype=np.float32)}
+    arrays = right(7, oracle)
+    arrays["grad/first.bias"] = np.full(8, 1e-9, dtype=np.float32)
+    arrays["param/first.bias"] = _stepped("first.bias", arrays)
+    found = parity.judge(seen(device(arrays), arrays, against=against))
+    assert found.outcome.kind is Kind.PARITY_PASS
+    assert found.evidence["exempt_tensors"] == ["grad/first.bias", "update/first.bias"]
+    wrong = {**arrays, "grad/first.bias": np.full(8, 1e-3, dtype=np.float32)}
     wrong["param/first.bias"] = _stepped("first.bias", wrong)
-    assert parity.judge(against, device(wrong), wrong, None, EAGER, THRESHOLDS).outcome.kind is Kind.PARITY_SCATTER
+    assert parity.judge(seen(device(wrong), wrong, against=against)).outcome.kind is Kind.PARITY_SCATTER
 
 
 def _stepped(name: str, arrays: Arrays) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     start = REFERENCE.weights[f"param/{name}"]
-    return np.asarray(start + parity.adamw_step(start, arrays[f"grad/{name}"]), dtype=np.float32)
+    return np.asarray(start + adamw_step(start, arrays[f"grad/{name}"]), dtype=np.float32)
 
 
 def test_the_gravest_class_speaks_then_the_earliest_tensor() -> None:
@@ -204,7 +204,7 @@ def test_the_gravest_class_speaks_then_the_earliest_tensor() -> None:
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(min_value=1000, max_value=10**9))
 def test_no_right_run_is_called_wrong(seed: int) -> None:
-    assert judge(run(seed)).outcome.kind is Kind.PARITY_PASS
+    assert judge(right(seed)).outcome.kind is Kind.PARITY_PASS
 
 
 @settings(max_examples=100, deadline=None)
@@ -222,7 +222,7 @@ def test_every_change_of_scale_beyond_rounding_is_found_and_ordered(name: str, e
 def test_the_judge_needs_no_reference_of_inference_to_have_gradients() -> None:
     oracle = {name: array for name, array in truth().items() if name.startswith("output/")}
     given = {name: array for name, array in reference_arrays().items() if name.partition("/")[2] in oracle}
-    arrays = {name: array for name, array in run(7).items() if name in oracle}
-    against = replace(reference(given))
-    found = parity.judge(against, device(arrays), arrays, None, Variant.parse("eager/fp32/infer"), THRESHOLDS)
+    arrays = {name: array for name, array in right(7).items() if name in oracle}
+    variant = Variant.parse("eager/fp32/infer")
+    found = parity.judge(seen(device(arrays), arrays, variant=variant, against=reference(given)))
     assert found.outcome.kind is Kind.PARITY_PASS

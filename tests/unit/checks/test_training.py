@@ -11,17 +11,17 @@ from neuronqa.checks import training
 from neuronqa.domain.case import Dtype
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind
-from tests.unit.checks.made import STEPS, THRESHOLDS, Arrays, reference, reference_arrays, run
+from tests.unit.checks.made import STEPS, THRESHOLDS, Arrays, device, reference, reference_arrays, right, seen
 
 REFERENCE = reference()
 
 
 def judge(arrays: Arrays, stopped: Check | None = None) -> Finding:
-    return training.judge(REFERENCE, arrays, stopped, Dtype.FP32, THRESHOLDS)
+    return training.judge(seen(device(arrays), arrays, stopped=stopped, against=REFERENCE))
 
 
 def changed(name: str, values: object) -> Arrays:
-    arrays = run(7)
+    arrays = right(7)
     arrays[f"curve/{name}"] = np.asarray(values(arrays[f"curve/{name}"]))  # type: ignore[operator]
     return arrays
 
@@ -38,7 +38,7 @@ def from_step(step: int, factor: float) -> object:
 
 
 def test_a_curve_inside_the_envelope_passes() -> None:
-    found = judge(run(7))
+    found = judge(right(7))
     assert found.outcome.kind is Kind.TRAIN_PASS
     assert found.measure is not None
     assert found.measure < 1
@@ -78,7 +78,7 @@ def test_one_parameter_whose_gradient_is_scaled_is_found_in_the_norm() -> None:
 def baseline(loss: object) -> Finding:
     arrays = reference_arrays()
     arrays["curve/loss"] = np.asarray(loss(arrays["curve/loss"]))  # type: ignore[operator]
-    return training.judge(reference(arrays), run(7), None, Dtype.FP32, THRESHOLDS)
+    return training.judge(seen(device(right(7)), right(7), against=reference(arrays)))
 
 
 def test_a_baseline_that_does_not_train_is_no_baseline() -> None:
@@ -113,7 +113,7 @@ def test_one_step_shows_no_training() -> None:
 
 
 def test_a_run_that_stopped_shows_what_left_before_and_else_nothing() -> None:
-    arrays = {name: array[:3] if name.startswith("curve/") else array for name, array in run(7).items()}
+    arrays = {name: array[:3] if name.startswith("curve/") else array for name, array in right(7).items()}
     assert str(judge(arrays, Check.RUN).outcome) == "not-run:blocked(run)"
     assert str(judge(arrays).outcome) == "inconclusive:no-power(steps)"
     arrays["curve/gradient"] = arrays["curve/gradient"] * 2
@@ -134,7 +134,7 @@ def test_the_envelope_never_narrows_and_never_sinks_below_rounding() -> None:
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(min_value=1000, max_value=10**9))
 def test_no_right_curve_is_called_wrong(seed: int) -> None:
-    assert judge(run(seed)).outcome.kind is Kind.TRAIN_PASS
+    assert judge(right(seed)).outcome.kind is Kind.TRAIN_PASS
 
 
 def test_the_made_curves_have_the_steps_the_policy_asks_for() -> None:
