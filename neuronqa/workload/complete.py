@@ -40,7 +40,9 @@ def complete(config: PreTrainedConfig, module: str) -> dict[str, Any]:
 
 def _complete(config: PreTrainedConfig, read: frozenset[str]) -> dict[str, Any]:
     fields = config.to_dict()
-    kept = {field.name for field in dataclasses.fields(config)} | read | _mentioned(_modelling(config)) | {"id2label"}
+    names = {field.name for field in dataclasses.fields(config)} | {"id2label"}
+    names |= set(config.attribute_map) | set(config.attribute_map.values())
+    kept = names | read | _mentioned(_modelling(config))
     for name, value in vars(config).items():
         if isinstance(value, PreTrainedConfig):
             fields[name] = _complete(value, read)

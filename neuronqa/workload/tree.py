@@ -51,6 +51,11 @@ def is_subconfig(name: str, value: Any) -> bool:
     return isinstance(value, dict) and "model_type" in value
 
 
+def is_numbered(value: Any) -> bool:
+    """Is it a mapping from layer numbers to settings?"""
+    return isinstance(value, dict) and bool(value) and all(str(k).isdigit() and isinstance(v, dict) for k, v in value.items())
+
+
 def is_count(value: Any) -> bool:
     """Is `value` an int that counts something (bool is not)?"""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from neuronqa.domain.identity import canonical_json
 from neuronqa.workload.levels import Reach
 from neuronqa.workload.meaning import Meaning, meaning
-from neuronqa.workload.tree import Node, is_count, is_counts, is_subconfig
+from neuronqa.workload.tree import Node, is_count, is_counts, is_numbered, is_subconfig
 
 LEAST_LAYERS: Final = 2
 MOST_KINDS: Final = 6
@@ -115,7 +115,7 @@ def _telling(fields: dict[str, Any], total: int) -> dict[str, Sequence[Any]]:
     for name, value in fields.items():
         if _is_per_layer(name, value, total):
             told[name] = value
-        elif _is_numbered(value):
+        elif is_numbered(value):
             told[name] = [value.get(_key(value, layer)) for layer in range(total)]
         elif _KIND_NUMBERS.fullmatch(name) and is_counts(value) and max(value) < total:
             told[name] = [layer in value for layer in range(total)]
@@ -159,7 +159,7 @@ def _rewritten(name: str, value: Any, cutting: _Cut) -> Any:
     total, kept = cutting.total, cutting.kept
     if _is_per_layer(name, value, total):
         return "".join(value[k] for k in kept) if isinstance(value, str) else [value[k] for k in kept]
-    if _is_numbered(value):
+    if is_numbered(value):
         return {str(new): value[_key(value, old)] for new, old in enumerate(kept) if _key(value, old) in value}
     if is_counts(value) and _TAPS.fullmatch(name) and max(value) <= total:
         return _taps(name, value, cutting)
@@ -207,23 +207,8 @@ def _is_per_layer(name: str, value: Any, total: int) -> bool:
 
 
 _PER_LAYER: Final = frozenset(
-    {
-        "intermediate_size",
-        "activation_sparsity_pattern",
-        "compress_rates",
-        "num_attention_heads_per_layer",
-        "kernel_size",
-    }
+    {"intermediate_size", "activation_sparsity_pattern", "compress_rates", "num_attention_heads_per_layer", "kernel_size"}
 )
-
-
-def _is_numbered(value: Any) -> bool:
-    """Is it a mapping from layer numbers to settings?"""
-    return (
-        isinstance(value, dict)
-        and bool(value)
-        and all(str(k).isdigit() and isinstance(v, dict) for k, v in value.items())
-    )
 
 
 def _key(value: dict[str, Any], layer: int) -> str:

@@ -8,7 +8,7 @@ from neuronqa.workload.levels import Reach
 from neuronqa.workload.meaning import Meaning, meaning
 from neuronqa.workload.tree import Node, is_count, is_counts
 
-MOST_EXPERTS: Final = 8
+LEAST_EXPERTS: Final = 4
 MOST_CHOSEN: Final = 4
 MOST_GROUPS: Final = 2
 MOST_QUERIES: Final = 20
@@ -38,15 +38,16 @@ def cut_positions(node: Node, reach: Reach) -> None:
 
 
 def cut_experts(node: Node, reach: Reach) -> None:
-    """At most eight experts, four chosen, two groups. One expert a token stays one: it is another branch."""
+    """At most four chosen, of twice as many (at least four) experts, in two groups: some are always left out."""
     del reach
     fields = node.fields
-    pools = [n for n, v in fields.items() if meaning(n) is Meaning.EXPERTS and is_count(v) and v > MOST_EXPERTS]
+    pools = [n for n, v in fields.items() if meaning(n) is Meaning.EXPERTS and is_count(v) and v > LEAST_EXPERTS]
+    chosen = [n for n, v in fields.items() if meaning(n) is Meaning.TOP_K and is_count(v)]
+    for name in chosen if pools else []:
+        fields[name] = min(fields[name], MOST_CHOSEN)
+    most = max([LEAST_EXPERTS, *(2 * fields[name] for name in chosen)])
     for name in pools:
-        fields[name] = MOST_EXPERTS
-    for name, value in fields.items():
-        if pools and meaning(name) is Meaning.TOP_K and is_count(value):
-            fields[name] = min(value, MOST_CHOSEN)
+        fields[name] = min(fields[name], most)
     if pools:
         _cut_groups(fields)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from neuronqa.workload.levels import Reach
 from neuronqa.workload.meaning import Meaning, meaning
-from neuronqa.workload.tree import Node, is_count, is_counts
+from neuronqa.workload.tree import Node, is_count, is_counts, is_numbered
 
 GRAIN: Final = 8
 """Free widths are multiples of this: grouped matrix products want 16-byte rows in bf16."""
@@ -25,10 +25,28 @@ LEAST_FREE: Final = 48
 """A lone width below this is left alone: it may be a small thing with a wide name."""
 LEAST_KV_HEADS: Final = 2
 MQA_HEADS: Final = 4
+MOST_SHARING: Final = 8
+"""Query heads to one key-value head: more of them only cost time."""
 LEAST_HEAD_DIM: Final = 8
 EVEN: Final = 4
 """Rotary embeddings over two axes halve a head dimension twice."""
 
+GROUPED_WIDTH: Final = 64
+GROUPED: Final = frozenset(
+    {
+        "deformable_detr",
+        "detr",
+        "grounding-dino",
+        "mm-grounding-dino",
+        "mask2former",
+        "maskformer",
+        "oneformer",
+        "conditional_detr",
+        "dab-detr",
+        "table-transformer",
+    }
+)
+"""Families whose group norms always have 32 (or 8) groups, whatever the config says: they need some width."""
 _HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "d_embed", "emb_dim", "hidden_dim", "width")
 _MAIN_HEADS: Final = (
     "num_attention_heads",
@@ -51,6 +69,7 @@ class Divisor:
 
     heads: Fraction
     head_dim: int
+    kv_heads: Fraction = Fraction(1)
 
     @property
     def width(self) -> Fraction:
@@ -77,7 +96,8 @@ class _Anatomy:
 def narrow(tree: tuple[Node, ...], reach: Reach) -> None:
     """Divide heads, head dimensions and widths everywhere."""
     anatomies = {node.path: _anatomy(node.fields) for node in tree}
-    divisors = {path: _divisor(anatomy, reach) for path, anatomy in anatomies.items() if anatomy is not None}
+    least = max(reach.least_width, GROUPED_WIDTH if tree[0].model_type in GROUPED else 0)
+    divisors = {path: _divisor(anatomy, reach, least) for path, anatomy in anatomies.items() if anatomy is not None}
     shared = _agree(anatomies, divisors)
     widest = max(divisors.values(), key=lambda d: d.width, default=_UNKNOWN)
     for node in tree:
@@ -103,12 +123,20 @@ def _anatomy(fields: dict[str, Any]) -> _Anatomy | None:
     return _Anatomy(hidden, main, kv or (main,), (*queries.values(), *kv, *listed), dims, staged or not main)
 
 
-def _divisor(anatomy: _Anatomy, reach: Reach) -> Divisor:
+def _divisor(anatomy: _Anatomy, reach: Reach, least: int) -> Divisor:
     if not reach.widths:
         return _ONE
     if anatomy.hierarchical:
-        return Divisor(Fraction(1), _halvings(anatomy.hidden, max(reach.least_width, 32)))
-    return Divisor(_heads_by(anatomy, reach), _head_dim_by(anatomy, reach))
+        return Divisor(Fraction(1), _halvings(anatomy.hidden, least))
+    head_dim = _head_dim_by(anatomy, reach)
+    queries, shared = _heads_by(anatomy, reach)
+    while head_dim > 1 and anatomy.hidden < least * queries * head_dim:
+        head_dim //= 2
+    if queries == shared and anatomy.hidden < least * queries * head_dim:
+        fits = [by for by in range(1, int(queries) + 1) if math.gcd(*anatomy.all_heads) % by == 0]
+        enough = [by for by in fits if anatomy.hidden >= least * by * head_dim]
+        queries = shared = Fraction(max(enough, default=1))
+    return Divisor(queries, head_dim, shared)
 
 
 def _halvings(value: int, least: int) -> int:
@@ -118,18 +146,26 @@ def _halvings(value: int, least: int) -> int:
     return by
 
 
-def _heads_by(anatomy: _Anatomy, reach: Reach) -> Fraction:
-    """The largest divisor that leaves every head count whole and at least two key-value heads; MQA keeps its one."""
+def _heads_by(anatomy: _Anatomy, reach: Reach) -> tuple[Fraction, Fraction]:
+    """What query heads and key-value heads are divided by.
+
+    Heads that are all alike become two. Else it is the largest divisor that leaves every count whole and at least two
+    key-value heads; where very many query heads share one of them they are cut further, alone: to eight, or to four
+    where there is only one to share.
+    """
     if not reach.heads:
-        return Fraction(1)
+        return Fraction(1), Fraction(1)
+    if len(set(anatomy.all_heads)) == 1 and anatomy.heads > LEAST_KV_HEADS:
+        return Fraction(anatomy.heads, LEAST_KV_HEADS), Fraction(anatomy.heads, LEAST_KV_HEADS)
     fewest = min(anatomy.kv_heads)
-    if fewest == 1:
-        only_queries = [h for h in anatomy.all_heads if h > 1]
-        whole = only_queries and all(h == anatomy.heads for h in only_queries)
-        return Fraction(anatomy.heads, MQA_HEADS) if whole and anatomy.heads > MQA_HEADS else Fraction(1)
     common = math.gcd(*anatomy.all_heads)
     fits = [by for by in range(1, common + 1) if common % by == 0 and fewest // by >= LEAST_KV_HEADS]
-    return Fraction(max(fits, default=1))
+    shared = max(fits, default=1)
+    plain = all(count in (anatomy.heads, fewest) for count in anatomy.all_heads)
+    most = MQA_HEADS if fewest == 1 else fewest // shared * MOST_SHARING
+    if plain and anatomy.heads // shared > most:
+        return Fraction(anatomy.heads, most), Fraction(shared)
+    return Fraction(shared), Fraction(shared)
 
 
 def _head_dim_by(anatomy: _Anatomy, reach: Reach) -> int:
@@ -170,16 +206,24 @@ def _narrow_node(fields: dict[str, Any], anatomy: _Anatomy | None, divisor: Divi
     by = _staged_divisor(fields, divisor) if staged else divisor
     hidden = anatomy.hidden if anatomy and not anatomy.hierarchical else 0
     known = {} if staged else shared
+    _narrow_fields(fields, by, hidden, known, NARROW + 1 if staged else LEAST_FREE)
+    for value in fields.values():
+        for layer in value.values() if is_numbered(value) else ():
+            _narrow_fields(layer, by, hidden, known, LEAST_FREE)
+    _narrow_ropes(fields, by.head_dim)
+
+
+def _narrow_fields(fields: dict[str, Any], by: Divisor, hidden: int, known: dict[int, int], least: int) -> None:
     for name, value in fields.items():
         idea = meaning(name)
-        if idea in (Meaning.HEADS, Meaning.KV_HEADS):
+        if idea is Meaning.HEADS:
             fields[name] = _fewer(value, by.heads)
+        elif idea is Meaning.KV_HEADS:
+            fields[name] = _fewer(value, by.kv_heads)
         elif idea is Meaning.HEAD_DIM and is_count(value) and value > LEAST_HEAD_DIM and value % by.head_dim == 0:
             fields[name] = value // by.head_dim
         elif idea is Meaning.WIDTH:
-            least = NARROW + 1 if staged else LEAST_FREE
             fields[name] = _narrower(name, value, by.width, hidden, known, least)
-    _narrow_ropes(fields, by.head_dim)
 
 
 def _is_staged(fields: dict[str, Any]) -> bool:
