@@ -3,6 +3,7 @@
     python -m tests.little_sweep DATABASE CATALOG PACE STALL [SWEEP]
 
 Each job takes PACE seconds; after STALL jobs (0: never) no worker answers any more. With SWEEP that one is resumed.
+The device is said to be ready, for no job reaches it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from unittest.mock import patch
 
 from neuronqa.device.prepare import Prepared
+from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.job import Job, JobResult
+from neuronqa.sweep import run as run_module
 from neuronqa.sweep.fleet import Completion, Fleet
 from neuronqa.sweep.run import SweepRequest, resume_sweep, run_sweep
-from tests.builders import result
+from tests.builders import result, vector
 from tests.scripted import Quiet, ScriptedFleet
 
 
@@ -42,19 +46,27 @@ class Stalling(ScriptedFleet):
         return done
 
 
+def ready(order: BuildOrder) -> Prepared:
+    return Prepared(order=order, vector=vector(), seconds=0.0)
+
+
 def main() -> None:
-    database, catalog, pace, stall, *resumed = sys.argv[1:]
+    with patch.object(run_module, "prepare", ready):
+        print(json.dumps(sweep(*sys.argv[1:])))
+
+
+def sweep(database: str, catalog: str, pace: str, stall: str, resumed: str = "") -> dict[str, str]:
 
     @contextmanager
     def fleet(_request: SweepRequest, _prepared: Prepared) -> Iterator[Fleet]:
         yield Stalling(float(pace), int(stall))
 
     if resumed:
-        swept = resume_sweep(resumed[0], database, None, Quiet(), fleet)
+        swept = resume_sweep(resumed, database, None, Quiet(), fleet)
     else:
-        request = SweepRequest(catalog=catalog, policy="quick", device="cpu", profile="", workers=2)
+        request = SweepRequest(catalog=catalog, policy="quick", workers=2)
         swept = run_sweep(request, database, Quiet(), fleet)
-    print(json.dumps({"name": swept.name, "state": swept.state}))
+    return {"name": swept.name, "state": swept.state}
 
 
 if __name__ == "__main__":
