@@ -128,7 +128,7 @@ def save_plan(
     return store.save_plan(key, info, {"torch": "2.13.0"}, workloads, listed)
 
 
-def open_sweep(store: Store, plan_id: int, policy: Policy = QUICK, name: str = "one", **options: Any) -> int:
+def open_sweep(store: Store, plan_id: int, policy: Policy = QUICK, /, *, name: str = "one", **options: Any) -> int:
     return store.create_sweep(
         SweepHeader(
             name=name,

@@ -23,7 +23,8 @@ class SweepProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(console=console, refresh_per_second=4, transient=True) if console.is_terminal else None
+        # Refreshed by hand: a thread of its own would keep the process from moving into a private network.
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._printed = 0.0
 
     def __enter__(self) -> Self:
@@ -40,14 +41,14 @@ class SweepProgress:
     def stage(self, text: str) -> None:
         """Say what happens next."""
         if self._live is not None:
-            self._live.update(Text(f"{text} ..."))
+            self._live.update(Text(f"{text} ..."), refresh=True)
         else:
             self._console.print(f"{escape(text)} ...")
 
     def show(self, progress: Progress) -> None:
         """Show how far the sweep is."""
         if self._live is not None:
-            self._live.update(_panel(progress))
+            self._live.update(_panel(progress), refresh=True)
         elif time.monotonic() - self._printed >= PLAIN_EVERY_S:
             self._printed = time.monotonic()
             self._console.print(_line(progress))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final
 
 import typer
@@ -67,6 +68,7 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     from neuronqa.cli.progress import SweepProgress
+    from neuronqa.db.engine import database_url, over_network
     from neuronqa.sweep.budget import parse_budget
     from neuronqa.sweep.policies import GateExpression, load_policy
     from neuronqa.sweep.run import SweepRequest, default_workers, ray_fleet, resume_sweep, run_sweep
@@ -78,9 +80,10 @@ def sweep(
         _check_kept(ctx)
     if gate is not None:
         GateExpression.parse(gate, load_policy(policy) if resume is None else _policy_of(resume, db))
+    make_fleet = partial(ray_fleet, private=not over_network(database_url(db)))
     with SweepProgress(err) as display:
         if resume is not None:
-            swept = resume_sweep(resume, db, workers, display, ray_fleet)
+            swept = resume_sweep(resume, db, workers, display, make_fleet)
         else:
             request = SweepRequest(
                 catalog=catalog or "",
@@ -96,7 +99,7 @@ def sweep(
                 max_failures=max_failures,
                 workers=workers or default_workers(),
             )
-            swept = run_sweep(request, db, display, ray_fleet)
+            swept = run_sweep(request, db, display, make_fleet)
     code = _print(swept.name, db, gate, as_json=as_json)
     raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
 

@@ -65,6 +65,12 @@ def shown(url: URL) -> str:
     return url.render_as_string(hide_password=True)
 
 
+def over_network(url: URL) -> bool:
+    """Is the database reached over TCP? A file and a socket in the file system are not."""
+    host = url.host or str(url.query.get("host", "")) or os.environ.get("PGHOST", "")
+    return url.get_backend_name() == "postgresql" and host != "" and not host.startswith("/")
+
+
 def open_engine(named: str | None = None, *, create: bool = False) -> Engine:
     """Open the database at its newest schema.
 

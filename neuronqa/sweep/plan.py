@@ -25,7 +25,7 @@ from neuronqa.domain.identity import content_hash
 from neuronqa.domain.outcome import Outcome
 from neuronqa.domain.plan import PlanGroup, PlannedGroup, PlannedWorkload
 from neuronqa.domain.workload import Workload
-from neuronqa.errors import EnvironmentFault
+from neuronqa.errors import BadInput, EnvironmentFault
 from neuronqa.workload.version import BUILDER
 
 PLANNER = (sys.executable, "-m", "neuronqa.workload.planner")
@@ -101,9 +101,6 @@ def representatives(groups: Iterable[PlannedGroup], workloads: Mapping[str, Work
 
 
 def _group(entry: Entry, planned: Mapping[str, _Config]) -> PlanGroup:
-    told = from_facts(entry)
-    if told is not None and told[0] is not ListingStatus.ELIGIBLE:
-        return PlanGroup(listing=told[0].outcome(told[1]), model_type=entry.model_type)
     if entry.workload is not None:
         workload = Workload.from_json(entry.workload)
         return PlanGroup(
@@ -113,7 +110,13 @@ def _group(entry: Entry, planned: Mapping[str, _Config]) -> PlanGroup:
             workload=workload.hash,
             model_type=workload.spec.family,
         )
-    config = planned[entry.config or ""]
+    told = from_facts(entry)
+    if told is not None:
+        status, reason = told
+        return PlanGroup(listing=status.outcome(reason), model_type=entry.model_type)
+    config = planned.get(entry.config or "")
+    if config is None:
+        raise BadInput("the catalog has no config for an entry", where=entry.id, hint="verify or pull it again")
     return PlanGroup(
         listing=config.listing,
         kernel_key=config.kernel_key,

@@ -29,12 +29,13 @@ from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 from neuronqa.sweep import controls as control_pool
 from neuronqa.sweep.audit import AUDIT_LIMIT, AUDIT_SHARE, draw
-from neuronqa.sweep.closed_ray import enter_private_network, local_ray
+from neuronqa.sweep.closed_ray import local_ray
 from neuronqa.sweep.cost import learn
 from neuronqa.sweep.driver import Deal, Display, Driver, Progress
 from neuronqa.sweep.fleet import Fleet
 from neuronqa.sweep.plan import make_plan, representatives
 from neuronqa.sweep.policies import Narrowing, load_policy
+from neuronqa.sweep.private_network import enter_private_network
 from neuronqa.sweep.schedule import Assignment, CostModel, Queue, by_value
 from neuronqa.sweep.settle import audit
 from neuronqa.sweep.standings import ran_for, standings
@@ -149,9 +150,10 @@ def resume_sweep(
 
 
 @contextmanager
-def ray_fleet(request: SweepRequest, prepared: Prepared) -> Iterator[Fleet]:
-    """A fleet on a closed local Ray."""
-    enter_private_network()
+def ray_fleet(request: SweepRequest, prepared: Prepared, *, private: bool = True) -> Iterator[Fleet]:
+    """A fleet on a closed local Ray; `private`: in a network of its own, from which nothing else can be reached."""
+    if private:
+        enter_private_network()
     with local_ray(request.workers) as environment:
         from neuronqa.sweep.ray_fleet import RayFleet
 

@@ -14,7 +14,7 @@ from sqlalchemy import select, text
 
 from neuronqa.db import queries
 from neuronqa.db import tables as t
-from neuronqa.db.engine import check_file, database_url, driver_lock, head_revision, open_engine, shown
+from neuronqa.db.engine import check_file, database_url, driver_lock, head_revision, open_engine, over_network, shown
 from neuronqa.db.store import Store
 from neuronqa.errors import BadInput, EnvironmentFault, NeuronQAError
 from tests.builders import eligible, entries, open_sweep, save_plan, workload
@@ -81,6 +81,25 @@ def test_a_url_of_no_database_we_know_is_bad_input_and_shows_no_password(text: s
         database_url(text)
     assert "secret" not in str(caught.value)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("own.db", False),
+        ("sqlite://", False),
+        ("postgresql://host/db", True),
+        ("postgresql://127.0.0.1:5433/db", True),
+        ("postgresql:///db", False),
+        ("postgresql:///db?host=/run/postgresql", False),
+        ("postgresql:///db?host=elsewhere", True),
+    ],
+)
+def test_a_database_over_tcp_is_told_from_one_in_the_file_system(
+    text: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGHOST", raising=False)
+    assert over_network(database_url(text)) is expected
 
 
 def test_a_password_is_never_shown() -> None:
