@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from neuronqa import bundled, cachedir
-from neuronqa.catalog import definition, manifest, offline, select
+from neuronqa.catalog import definition, manifest, offline
 from neuronqa.catalog.catalog import Catalog, selected
+from neuronqa.catalog.select import StatusOf, split_name
 from neuronqa.catalog.snapshot import Snapshot
 from neuronqa.errors import BadInput, EnvironmentFault
 
@@ -28,14 +29,17 @@ OFFLINE_NOTICE: Final = (
 )
 
 
-def open_catalog(name_or_path: str, status_of: select.StatusOf | None = None) -> Catalog:
-    """Open a catalog by name or path, with an optional `[selector]`.
+def open_catalog(name_or_path: str, *, select: str = "", status_of: StatusOf | None = None) -> Catalog:
+    """Open a catalog by name or path. A selector may follow the name in brackets, and `select` may narrow that further.
 
     Raises BadInput when there is none of that name or it cannot be read, UsageError for a bad selector.
     """
-    name, expression = select.split_name(name_or_path)
-    whole = _whole(name)
-    return whole if expression is None else selected(whole, expression, status_of)
+    name, expression = split_name(name_or_path)
+    catalog = _whole(name)
+    for part in (expression, select):
+        if part:
+            catalog = selected(catalog, part, status_of)
+    return catalog
 
 
 def pulled_folder(name: str) -> Path:
