@@ -21,6 +21,8 @@ from torch.nn import functional
 
 WIDTH = 16
 POINTS = 8
+GAIN = 8.0
+"""Makes the loss fall far enough in a few steps to be seen above the rounding of bfloat16."""
 Made = tuple[nn.Module, dict[str, Any], Callable[[Any], Tensor]]
 
 
@@ -39,7 +41,7 @@ class Classifier(nn.Module):
         self.twist = twist
 
     def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-        logits = self.second(self.twist(torch.tanh(self.first(x))))
+        logits = GAIN * self.second(self.twist(torch.tanh(self.first(x))))
         return {"logits": logits, "loss": functional.cross_entropy(logits, label)}
 
 
@@ -214,7 +216,7 @@ def fall_back_without_gradient() -> Made:
 
 def transform() -> Made:
     """Uses a Fourier transform, which the compiler refuses and eager execution moves to the CPU."""
-    return classifier(lambda h: h + 0.1 * torch.fft.rfft(h.detach(), n=2 * WIDTH - 2).real)
+    return classifier(lambda h: h + 0.1 * torch.fft.rfft(h.detach().float(), n=2 * WIDTH - 2).real.to(h.dtype))
 
 
 def break_graph() -> Made:
@@ -278,7 +280,7 @@ class Tied(nn.Module):
         self.head.weight = self.embedding.weight
 
     def forward(self, tokens: Tensor, label: Tensor) -> dict[str, Tensor]:
-        logits = self.head(torch.tanh(self.embedding(tokens)))
+        logits = GAIN * self.head(torch.tanh(self.embedding(tokens)))
         return {"logits": logits, "loss": functional.cross_entropy(logits, label)}
 
 
@@ -329,7 +331,7 @@ def forget_a_tensor() -> Made:
             self.offset = torch.full((WIDTH,), 0.5)
 
         def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-            return super().forward(x + self.offset, label)
+            return super().forward(x + self.offset.to(x.dtype), label)
 
     return Careless(), points(), own_loss
 
@@ -364,18 +366,18 @@ def wrong_gradient(factor: float) -> Made:
 def wrong_output(kind: str) -> Made:
     """On the device the logits shown are wrong in the way `kind` names; the loss is computed from the right ones."""
     change = {
-        "scale": lambda h: h * 1.01,
+        "scale": lambda h: h * 1.5,
         "sign": lambda h: -h,
-        "offset": lambda h: h + 0.01,
+        "offset": lambda h: h + 1.0,
         "zero": lambda h: h * 0,
         "nan": lambda h: h * float("nan"),
         "inf": lambda h: h.abs() / 0.0,
-        "scatter": lambda h: h + 0.02 * torch.cos(1000 * h),
+        "scatter": lambda h: h + torch.cos(1000 * h),
     }[kind]
 
     class Wrong(Classifier):
         def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-            logits = self.second(torch.tanh(self.first(x)))
+            logits = GAIN * self.second(torch.tanh(self.first(x)))
             shown = change(logits.detach()) if abroad(x) else logits.detach()
             return {"logits": shown, "loss": functional.cross_entropy(logits, label)}
 
@@ -444,7 +446,7 @@ def drifting_loss(kind: str) -> Made:
     class Drifting(Stepping):
         def later(self, loss: Tensor) -> Tensor:
             if kind == "rise":
-                return loss * (1 + 0.05 * (self.step - 1))
+                return loss * (1 + 0.1 * (self.step - 1)).to(loss.dtype)
             wrong = self.initial if kind == "stand" else loss.detach() * float("nan")
             return loss + torch.where(self.step > 1, wrong - loss.detach(), torch.zeros_like(loss))
 

@@ -82,16 +82,23 @@ def _whole(name: str) -> Catalog:
 
 def read(path: Path) -> Catalog:
     """Open the snapshot or definition in the folder `path`. Raises BadInput."""
-    if (path / manifest.FILE).exists():
+    if _holds(path, manifest.FILE):
         return Snapshot.open(path)
-    if (path / definition.FILE).exists():
+    if _holds(path, definition.FILE):
         return definition.read(path)
-    what = "holds neither a manifest.json nor a catalog.toml" if path.is_dir() else "there is no such catalog or folder"
-    raise BadInput(what, where=str(path)[:200], hint="neuronqa catalog list names the known ones")
+    what = "no catalog: neither the name of one nor a folder with a manifest.json or catalog.toml"
+    raise BadInput(what, where=repr(str(path)[:200]), hint="neuronqa catalog list names the known ones")
 
 
 def _is_catalog(place: Path) -> bool:
-    return (place / manifest.FILE).is_file() or (place / definition.FILE).is_file()
+    return _holds(place, manifest.FILE) or _holds(place, definition.FILE)
+
+
+def _holds(place: Path, file: str) -> bool:
+    try:
+        return (place / file).is_file()
+    except (OSError, ValueError):  # a name too long for any file, or with a NUL
+        return False
 
 
 def _shelves() -> Iterator[Path]:
