@@ -21,6 +21,8 @@ from torch.nn import functional
 
 WIDTH = 16
 POINTS = 8
+GAIN = 8.0
+"""Makes the loss fall far enough in a few steps to be seen above the rounding of bfloat16."""
 Made = tuple[nn.Module, dict[str, Any], Callable[[Any], Tensor]]
 
 
@@ -39,7 +41,7 @@ class Classifier(nn.Module):
         self.twist = twist
 
     def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-        logits = self.second(self.twist(torch.tanh(self.first(x))))
+        logits = GAIN * self.second(self.twist(torch.tanh(self.first(x))))
         return {"logits": logits, "loss": functional.cross_entropy(logits, label)}
 
 
@@ -197,8 +199,8 @@ def refuse_to_move() -> Made:
 
 
 def fall_back() -> Made:
-    """Uses an operator that the device has no kernel for, differentiable, and harmless elsewhere."""
-    return classifier(torch.sinh)
+    """Uses an operator that the device has no kernel for, and that changes nothing here."""
+    return classifier(lambda h: h.fmod(10.0))
 
 
 def fall_back_without_gradient() -> Made:
@@ -210,6 +212,11 @@ def fall_back_without_gradient() -> Made:
         return h / (1 + scale)
 
     return classifier(twist)
+
+
+def transform() -> Made:
+    """Uses a Fourier transform, which the compiler refuses and eager execution moves to the CPU."""
+    return classifier(lambda h: h + 0.1 * torch.fft.rfft(h.detach().float(), n=2 * WIDTH - 2).real.to(h.dtype))
 
 
 def break_graph() -> Made:
@@ -273,7 +280,7 @@ class Tied(nn.Module):
         self.head.weight = self.embedding.weight
 
     def forward(self, tokens: Tensor, label: Tensor) -> dict[str, Tensor]:
-        logits = self.head(torch.tanh(self.embedding(tokens)))
+        logits = GAIN * self.head(torch.tanh(self.embedding(tokens)))
         return {"logits": logits, "loss": functional.cross_entropy(logits, label)}
 
 
@@ -324,7 +331,7 @@ def forget_a_tensor() -> Made:
             self.offset = torch.full((WIDTH,), 0.5)
 
         def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-            return super().forward(x + self.offset, label)
+            return super().forward(x + self.offset.to(x.dtype), label)
 
     return Careless(), points(), own_loss
 
@@ -357,21 +364,21 @@ def wrong_gradient(factor: float) -> Made:
 
 
 def wrong_output(kind: str) -> Made:
-    """On the device the hidden layer is wrong in the way `kind` names."""
+    """On the device the logits shown are wrong in the way `kind` names; the loss is computed from the right ones."""
     change = {
-        "scale": lambda h: h * 1.01,
+        "scale": lambda h: h * 1.5,
         "sign": lambda h: -h,
-        "offset": lambda h: h + 0.01,
+        "offset": lambda h: h + 1.0,
         "zero": lambda h: h * 0,
-        "nan": lambda h: h / (h.abs() * 0),
+        "nan": lambda h: h * float("nan"),
         "inf": lambda h: h.abs() / 0.0,
-        "scatter": lambda h: h + 0.02 * torch.cos(1000 * h.detach()),
+        "scatter": lambda h: h + torch.cos(1000 * h),
     }[kind]
 
     class Wrong(Classifier):
         def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-            logits = self.second(torch.tanh(self.first(x)))
-            shown = change(logits) if abroad(x) else logits
+            logits = GAIN * self.second(torch.tanh(self.first(x)))
+            shown = change(logits.detach()) if abroad(x) else logits.detach()
             return {"logits": shown, "loss": functional.cross_entropy(logits, label)}
 
     return Wrong(), points(), own_loss
@@ -410,46 +417,51 @@ def other_structure() -> Made:
     return Silent(), points(), own_loss
 
 
-class Drifting(Classifier):
-    """Right in its first step; from the second on, the device multiplies every gradient of the hidden layer."""
+class Stepping(Classifier):
+    """Counts its steps and remembers its first loss, so that it can be right in the first step and wrong later."""
 
     step: Tensor
+    initial: Tensor
 
-    def __init__(self, factor: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.factor = factor
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("initial", torch.zeros(()))
 
     def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
         self.step += 1
-        h = torch.tanh(self.first(x))
-        if abroad(x):
-            factor = torch.where(self.step > 1, self.factor, 1.0).to(h.dtype)
-            h = h.detach() + (h - h.detach()) * factor
-            bent = self.second.weight.detach() + (self.second.weight - self.second.weight.detach()) * factor
-        else:
-            bent = self.second.weight
-        logits = functional.linear(h, bent)
-        return {"logits": logits, "loss": functional.cross_entropy(logits, label)}
+        made = super().forward(x, label)
+        loss = made["loss"]
+        self.initial.copy_(torch.where(self.step > 1, self.initial, loss.detach()))
+        return {**made, "loss": self.later(loss) if abroad(x) else loss}
+
+    def later(self, loss: Tensor) -> Tensor:
+        """The loss as the device shows it."""
+        return loss
 
 
-def drift(factor: float) -> Made:
-    """Trains in another direction (-1) or not at all (0) from the second step on."""
-    return Drifting(factor), points(), own_loss
+def drifting_loss(kind: str) -> Made:
+    """From the second step on the device's loss rises, stands still, or becomes NaN."""
+
+    class Drifting(Stepping):
+        def later(self, loss: Tensor) -> Tensor:
+            if kind == "rise":
+                return loss * (1 + 0.1 * (self.step - 1)).to(loss.dtype)
+            wrong = self.initial if kind == "stand" else loss.detach() * float("nan")
+            return loss + torch.where(self.step > 1, wrong - loss.detach(), torch.zeros_like(loss))
+
+    return Drifting(), points(), own_loss
 
 
-def blow_up() -> Made:
-    """On the device the loss becomes NaN in the third step."""
+def drifting_gradient(factor: float) -> Made:
+    """From the second step on the device multiplies every gradient by a factor."""
 
-    class Exploding(Drifting):
-        def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-            made = super().forward(x, label)
-            if abroad(x):
-                factor = torch.where(self.step > 2, float("nan"), 1.0).to(made["loss"].dtype)
-                made["loss"] = made["loss"] * factor
-            return made
+    class Drifting(Stepping):
+        def later(self, loss: Tensor) -> Tensor:
+            bend = torch.where(self.step > 1, factor, 1.0).to(loss.dtype)
+            return loss.detach() + (loss - loss.detach()) * bend
 
-    return Exploding(1.0), points(), own_loss
+    return Drifting(), points(), own_loss
 
 
 # ---- what the CPU cannot do either ---------------------------------------------------------------------------------
@@ -528,18 +540,5 @@ def hang_while_building() -> Made:
 
 def leave_a_process() -> Made:
     """Starts a process that would outlive it, and is otherwise sound."""
-
-    class Parent(Classifier):
-        started = False
-
-        @torch.compiler.disable
-        def spawn(self) -> None:
-            if not Parent.started:
-                Parent.started = True
-                subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
-
-        def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-            self.spawn()
-            return super().forward(x, label)
-
-    return Parent(), points(), own_loss
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
+    return classifier(lambda h: h)

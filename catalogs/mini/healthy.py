@@ -75,7 +75,7 @@ def attention() -> Made:
 
 
 class Tree(nn.Module):
-    """Nested inputs, nested outputs, an integer among them."""
+    """Nested inputs, nested outputs, a truth value among them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Tree(nn.Module):
     def forward(self, batch: dict[str, Any]) -> dict[str, Any]:
         logits = self.linear(batch["points"][0]) + self.linear(batch["points"][1])
         loss = functional.cross_entropy(logits, batch["label"])
-        return {"loss": loss, "parts": [logits, (logits.argmax(-1),)]}
+        return {"loss": loss, "parts": [logits, (logits > 0,)]}
 
 
 def structure() -> Made:

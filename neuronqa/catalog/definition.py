@@ -61,7 +61,10 @@ def read(folder: Path) -> Listed:
         name, source = str(value["name"]), Source(value["source"])
     except (KeyError, ValueError) as error:
         raise BadInput(f"name and source are needed: {error}", where=str(path)) from error
-    return _assemble(folder, name, source, value.get("entry", []))
+    items = value.get("entry", [])
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise BadInput("entries must be tables: [[entry]]", where=str(path))
+    return _assemble(folder, name, source, items)
 
 
 def _assemble(folder: Path, name: str, source: Source, items: list[dict[str, Any]]) -> Listed:

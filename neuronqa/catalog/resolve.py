@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from neuronqa import bundled, cachedir
-from neuronqa.catalog import definition, manifest, offline, select
+from neuronqa.catalog import definition, manifest, offline
 from neuronqa.catalog.catalog import Catalog, selected
+from neuronqa.catalog.select import StatusOf, split_name
 from neuronqa.catalog.snapshot import Snapshot
 from neuronqa.errors import BadInput, EnvironmentFault
 
@@ -28,14 +29,17 @@ OFFLINE_NOTICE: Final = (
 )
 
 
-def open_catalog(name_or_path: str, status_of: select.StatusOf | None = None) -> Catalog:
-    """Open a catalog by name or path, with an optional `[selector]`.
+def open_catalog(name_or_path: str, *, select: str = "", status_of: StatusOf | None = None) -> Catalog:
+    """Open a catalog by name or path. A selector may follow the name in brackets, and `select` may narrow that further.
 
     Raises BadInput when there is none of that name or it cannot be read, UsageError for a bad selector.
     """
-    name, expression = select.split_name(name_or_path)
-    whole = _whole(name)
-    return whole if expression is None else selected(whole, expression, status_of)
+    name, expression = split_name(name_or_path)
+    catalog = _whole(name)
+    for part in (expression, select):
+        if part:
+            catalog = selected(catalog, part, status_of)
+    return catalog
 
 
 def pulled_folder(name: str) -> Path:
@@ -78,16 +82,23 @@ def _whole(name: str) -> Catalog:
 
 def read(path: Path) -> Catalog:
     """Open the snapshot or definition in the folder `path`. Raises BadInput."""
-    if (path / manifest.FILE).exists():
+    if _holds(path, manifest.FILE):
         return Snapshot.open(path)
-    if (path / definition.FILE).exists():
+    if _holds(path, definition.FILE):
         return definition.read(path)
-    what = "holds neither a manifest.json nor a catalog.toml" if path.is_dir() else "there is no such catalog or folder"
-    raise BadInput(what, where=str(path)[:200], hint="neuronqa catalog list names the known ones")
+    what = "no catalog: neither the name of one nor a folder with a manifest.json or catalog.toml"
+    raise BadInput(what, where=repr(str(path)[:200]), hint="neuronqa catalog list names the known ones")
 
 
 def _is_catalog(place: Path) -> bool:
-    return (place / manifest.FILE).is_file() or (place / definition.FILE).is_file()
+    return _holds(place, manifest.FILE) or _holds(place, definition.FILE)
+
+
+def _holds(place: Path, file: str) -> bool:
+    try:
+        return (place / file).is_file()
+    except (OSError, ValueError):  # a name too long for any file, or with a NUL
+        return False
 
 
 def _shelves() -> Iterator[Path]:

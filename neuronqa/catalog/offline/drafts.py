@@ -56,4 +56,9 @@ class Draft:
 
     @property
     def modality(self) -> str:
-        return MODALITIES.get(self.task, "text")
+        return modality(self.task)
+
+
+def modality(task: str) -> str:
+    """What kind of data a task is about; a task the Hub does not know is about text."""
+    return MODALITIES.get(task, "text")

@@ -13,7 +13,7 @@ from neuronqa.catalog.offline.drafts import Draft
 from neuronqa.catalog.offline.draws import Draws, Weighted
 from neuronqa.domain.identity import canonical_json
 
-SIZE_PENALTY: Final = 0.35
+SIZE_PENALTY: Final = 0.45
 SMALL: Final = 20_000_000
 """Small models are downloaded more (92.5 % of downloads go below 1 B), but the smallest are no better off."""
 OBSCURE: Final = -2.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -11,15 +11,17 @@ from neuronqa.catalog.offline.bodies import Accepts, Body
 from neuronqa.catalog.offline.calibration import Calibration, apportion, zipf
 from neuronqa.catalog.offline.drafts import Draft
 from neuronqa.catalog.offline.draws import Draws
-from neuronqa.catalog.offline.families import Cell, Families
+from neuronqa.catalog.offline.families import HUB_TASK, Cell, Families
 from neuronqa.catalog.offline.strangers import Strangers
 from neuronqa.catalog.status import Absence
 
 Heads = Mapping[tuple[str, str], str]
 """(model type, Hub task) to the class that serves it."""
-FAMOUS: Final = 2_000
+FAMOUS: Final = 12_000
 """Ranks that are dealt out by modality; they have most of the downloads."""
 TEXT: Final = ("text-generation", "text2text-generation")
+SLICE: Final = frozenset({*TEXT, *HUB_TASK.values()})
+"""Hub tasks of text-to-text models, which the mix counts as one."""
 LIBRARIES: Final = {"sentence-similarity": "sentence-transformers"}
 
 
@@ -41,9 +43,9 @@ def populate(
     for place, cell in enumerate(cells[: counts["plain"] - len(drafts)]):
         if len(pool[cell.model_type]) > 1:
             drafts.append(families.one(cell, 1 + place))
-    plain = counts["plain"] - len(drafts)
-    heads = round(plain * calibration.number("draft_heads"))
-    for cell, count in _mix(calibration, cells, plain - heads).items():
+    heads = round(counts["plain"] * calibration.number("draft_heads"))
+    plain = counts["plain"] - heads
+    for cell, count in _rest(_mix(calibration, cells, plain), drafts, plain).items():
         families.fill(cell, count, drafts)
     bases = [index for index, draft in enumerate(drafts) if draft.task in ("text-generation", "translation")]
     strangers = Strangers(seed, bases or range(len(drafts)), drafts, known, accepts)
@@ -85,6 +87,18 @@ def _mix(calibration: Calibration, cells: Sequence[Cell], total: int) -> dict[Ce
             cell = by_task[task][model_type]
             found[Cell(cell.model_type, cell.class_name, task, LIBRARIES.get(task, cell.library))] = number
     return found
+
+
+def _rest(wanted: Mapping[Cell, int], drafts: Sequence[Draft], total: int) -> dict[Cell, int]:
+    """What is left to fill beside the models every class has, so that each task and the whole come out."""
+    present = Counter((draft.model_type, draft.class_name) for draft in drafts)
+    tasks = Counter(TEXT[0] if draft.task in SLICE else draft.task for draft in drafts)
+    left: dict[Cell, float] = {}
+    for task in dict.fromkeys(cell.task for cell in wanted):
+        cells = {cell: count for cell, count in wanted.items() if cell.task == task}
+        rest = {cell: max(0, count - present[cell.model_type, cell.class_name]) for cell, count in cells.items()}
+        left |= apportion(max(0, sum(cells.values()) - tasks[task]), rest) if any(rest.values()) else {}
+    return apportion(total - len(drafts), left)
 
 
 def _types(calibration: Calibration, task: str, present: Sequence[str]) -> dict[str, float]:
