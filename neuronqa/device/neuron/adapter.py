@@ -27,7 +27,7 @@ class NeuronDevice:
     """A loaded simulated device."""
 
     def __init__(self, shim_module: Any, module: NeuronModule) -> None:
-        self._shim = shim_module
+        self.shim = shim_module
         self._module = module
 
     @property
@@ -42,7 +42,7 @@ class NeuronDevice:
         self._module.synchronize()
 
     def recording(self) -> LedgerRecording:
-        return LedgerRecording(self._shim)
+        return LedgerRecording(self.shim)
 
     def compile_backend(self) -> str | Callable[..., Any]:
         return DEVICE
@@ -64,7 +64,7 @@ class NeuronDevice:
 
     def failed_op(self) -> str:
         """The operator that an exception left last, or an empty string."""
-        return str(self._shim.last_failed_operator())
+        return str(self.shim.last_failed_operator())
 
     def memory_peak(self) -> int:
         return max(self._module.max_memory_allocated(index) for index in range(self._module.device_count()))
@@ -100,6 +100,14 @@ class NeuronAdapter:
             from neuronqa.device.neuron.planted.arm import arm
 
             arm(shim_module, Layers(shim_module), fault)
+        _check_names(shim_module, order.forced_cpu)
         for name in order.forced_cpu:
             shim_module.force_to_cpu(name)
         return NeuronDevice(shim_module, module)
+
+
+def _check_names(shim_module: Any, operators: tuple[str, ...]) -> None:
+    known = {name for name, _ in shim_module.operators()} if operators else set()
+    unknown = [name for name in operators if name not in known]
+    if unknown:
+        raise BadInput(f"the device has no operator {unknown[0]!r}", hint="names look like aten::add.Tensor")

@@ -66,10 +66,9 @@ def recipe() -> Recipe:
     """Look at this machine. Raises EnvironmentFault where torch or a compiler is missing."""
     torch_folder = _torch_folder()
     version = (torch_folder / "version.py").read_text(encoding="utf-8")
-    config = torch_folder / "share" / "cmake" / "Torch" / "TorchConfig.cmake"
     return Recipe(
         torch=" ".join(re.findall(r"^(?:__version__|git_version) = '([^']*)'", version, re.MULTILINE)),
-        abi=" ".join(re.findall(r"GLIBCXX_USE_CXX11_ABI=(\d)", config.read_text(encoding="utf-8"))[:1]),
+        abi=_abi(torch_folder),
         python=str(sysconfig.get_config_var("SOABI")),
         compiler=_compiler_version(),
         flags=FLAGS,
@@ -166,6 +165,12 @@ def _torch_folder() -> Path:
     if spec is None or spec.origin is None:
         raise EnvironmentFault("PyTorch is not installed", hint="pip install 'torch~=2.13.0'")
     return Path(spec.origin).parent
+
+
+def _abi(torch_folder: Path) -> str:
+    """Which std::string PyTorch was built with: its smallest library shows it in every name that takes one."""
+    core = (torch_folder / "lib" / "libc10.so").read_bytes()
+    return "cxx11" if b"NSt7__cxx1112basic_string" in core else "before-cxx11"
 
 
 def _compiler_version() -> str:

@@ -1,7 +1,7 @@
 """Every test in this folder runs in a forked child in which the simulated device was loaded.
 
 `pytestmark = pytest.mark.device(profile="...")`, or the same on a test, chooses the profile (default `ideal`), a
-planted `fault` and operators `forced_cpu`.
+planted `fault`, operators `forced_cpu` and variables of the `environment`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _answer(function: Callable[[], Any], writer: int) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "device(profile, fault, forced_cpu): what the forked child loads")
+    config.addinivalue_line("markers", "device(profile, fault, forced_cpu, environment): what the forked child loads")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -100,11 +100,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if marker is None:
         return None
     wanted = {"profile": "ideal", **marker.kwargs}
+    environment = wanted.pop("environment", {})
     path = build.ensure().path
     names = pyfuncitem._fixtureinfo.argnames
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
 
     def run() -> None:
+        os.environ.update(environment)
         device = NeuronAdapter().load(BuildOrder(device="neuron", binary=str(path), **wanted))
         if "device" in arguments:
             arguments["device"] = device

@@ -161,6 +161,7 @@ def test_what_the_compiler_refuses_carries_its_code(device: NeuronDevice, functi
     with pytest.raises(BackendCompilerFailed) as caught:
         compiled(function)(torch.ones(4, 4, device=N))
     assert device.error_code(caught.value) == code
+    assert caught.value.inner_exception.cause.startswith("aten::")
     assert device.graph_use().backend_calls == 1
     assert device.graph_use().executions == 0
 

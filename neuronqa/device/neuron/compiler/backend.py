@@ -49,7 +49,9 @@ class NeuronBackend:
             log.warning("Neuron backend does not support mode='%s', falling back to default mode.", mode)
         unknown = sorted(set(options or ()) - set(OPTIONS))
         if unknown:
-            raise NeuronCompileError(f"Neuron backend has no option {unknown[0]!r}; it has {', '.join(OPTIONS)}")
+            raise NeuronCompileError(
+                f"Neuron backend has no option {unknown[0]!r}; it has {', '.join(OPTIONS)}", "unknown option"
+            )
         bypassed = None if self._fault is None else self._fault.bypass(module)
         if bypassed is not None:
             return bypassed
@@ -63,7 +65,7 @@ class NeuronBackend:
 
     def _compile(self, module: fx.GraphModule, name: str, *, forward: bool) -> Callable[..., Any]:
         started = time.perf_counter_ns()
-        on_device = True
+        on_device = self._fault is None or not self._fault.on_cpu
         if self._fault is not None:
             self._fault.change(module.graph)
         try:

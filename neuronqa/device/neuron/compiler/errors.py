@@ -4,4 +4,11 @@ from __future__ import annotations
 
 
 class NeuronCompileError(RuntimeError):
-    """A graph the compiler refuses. The message carries the NCC code where there is one."""
+    """A graph the compiler refuses. The message carries the NCC code where there is one.
+
+    `cause` is what the root cause is called: an operator and what is wrong with it, without shapes or names.
+    """
+
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause

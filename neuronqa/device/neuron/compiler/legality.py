@@ -37,8 +37,10 @@ class Rules:
     def _check_node(self, node: fx.Node) -> None:
         base, full = _names(node.target)
         for refusal in [*self._of_operator.get(base, ()), *self._of_operator.get(full, ()), *self._of_all]:
-            if _concerns(refusal, node):
-                raise NeuronCompileError(f"{refusal.message}: {node.target} ({node.name})")
+            reason = _reason(refusal, node)
+            if reason is not None:
+                cause = f"aten::{full} {reason}".strip()
+                raise NeuronCompileError(f"{refusal.message}: {node.target} ({node.name})", cause)
 
 
 def check_static_shapes(graph: fx.Graph) -> None:
@@ -55,7 +57,8 @@ def check_static_shapes(graph: fx.Graph) -> None:
     if dynamic:
         raise NeuronCompileError(
             "[NCC_EMOD025] Dynamic shapes detected in the model, but torch-neuronx requires static shapes. "
-            f"Found {dynamic} dynamic dimension(s)"
+            f"Found {dynamic} dynamic dimension(s)",
+            "dynamic shapes",
         )
 
 
@@ -69,16 +72,19 @@ def _names(target: Any) -> tuple[str, str]:
     return name, name
 
 
-def _concerns(refusal: Refusal, node: fx.Node) -> bool:
+def _reason(refusal: Refusal, node: fx.Node) -> str | None:
+    """What about `node` the refusal is for: a condition, a dtype, nothing in particular; None if it does not hold."""
     args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda argument: argument.meta.get("val"))
     if refusal.when:
-        return predicates.named(refusal.when)(args, kwargs)
+        return refusal.when if predicates.named(refusal.when)(args, kwargs) else None
     if not refusal.dtypes:
-        return True
+        return ""
     found = list(_tensors((args, kwargs, node.meta.get("val")) if not refusal.operators else args))
-    if refusal.operators:
-        found = found[:1]
-    return any(str(tensor.dtype).removeprefix("torch.") in refusal.dtypes for tensor in found)
+    for tensor in found[:1] if refusal.operators else found:
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        if dtype in refusal.dtypes:
+            return dtype
+    return None
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -37,6 +37,26 @@ void remember_failure(const std::string& name) {
   failed_operator = name;
 }
 
+// Texts of the public torch-neuronx source, April 2026: python_ops/base.py and csrc/core/utils/CPUFallbackExecutor.cpp.
+void check_fallback_allowed(const std::string& name, const Refusal& refusal) {
+  if (settings().fallback_on_refusal) {
+    return;
+  }
+  TORCH_CHECK(
+      refusal.mechanism == Mechanism::kArguments,
+      "CPU fallback is disabled for operation=",
+      name,
+      "\nerror message=\"COMPILATION FAILED: ",
+      refusal.message,
+      "\"");
+  TORCH_CHECK(
+      false,
+      "CPU fallback disabled because TORCH_NEURONX_FALLBACK_ONLY_FOR_UNIMPLEMENTED_OPS=1. Operation ",
+      name,
+      " failed to execute on Neuron (last implementation: MLIR). Details: ",
+      refusal.message);
+}
+
 // Draws that take no generator come from the CPU's default one: lend it the device's state for the time of the call.
 class LentDefaultGenerator {
  public:
@@ -107,7 +127,7 @@ Mechanism Operator::place(const Census& arguments) const {
   }
   for (const auto& refusal : support.refusals) {
     if ((refusal.dtypes & (refusal.any_tensor ? arguments.dtypes : arguments.first_dtype)) != 0) {
-      TORCH_CHECK(settings().fallback_on_refusal, refusal.message);
+      check_fallback_allowed(name(), refusal);
       return refusal.mechanism;
     }
   }

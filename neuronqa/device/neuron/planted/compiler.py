@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import os
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import torch
 from torch import fx
 
-from neuronqa.device.neuron.build import MODULE
 from neuronqa.device.neuron.compiler.errors import NeuronCompileError
 from neuronqa.device.neuron.faults import Fault
 
@@ -26,6 +24,11 @@ class CompilerFault:
         self._fault = fault
         self._name = fault.kind.name
 
+    @property
+    def on_cpu(self) -> bool:
+        """Does every graph run on the CPU?"""
+        return self._name == "graph-on-cpu"
+
     def bypass(self, module: fx.GraphModule) -> Compiled | None:
         """What runs instead of anything compiled; None to compile."""
         return module.forward if self._name == "graph-not-executed" else None
@@ -34,11 +37,12 @@ class CompilerFault:
         """Fail, or spoil the graph."""
         match self._name:
             case "graph-refused":
-                raise NeuronCompileError(f"[{self._fault.parameters['code']}] an unsupported operator was used")
+                raise NeuronCompileError(f"[{self._fault.parameters['code']}] an unsupported operator was used", "planted")
             case "compiler-error":
                 raise NeuronCompileError(
                     "[INTERNAL_ERROR] [NCC_IBTN006] planted error - Please open a support ticket at "
-                    "https://github.com/aws-neuron/aws-neuron-sdk/issues/new"
+                    "https://github.com/aws-neuron/aws-neuron-sdk/issues/new",
+                    "planted",
                 )
             case "compiler-crash":
                 os.abort()
@@ -51,21 +55,7 @@ class CompilerFault:
 
     def wrap(self, run: Compiled) -> Compiled:
         """What runs instead of `run`, which takes the boxed list of arguments."""
-        if self._name == "graph-on-cpu":
-            return self._on_cpu(run)
         return _Stale(run) if self._name == "graph-stale" else run
-
-    def _on_cpu(self, run: Compiled) -> Compiled:
-        shim = sys.modules[MODULE]
-
-        def on_cpu(arguments: list[Any]) -> Any:
-            before = shim.exchange_graph_state(shim.GraphState.ON_CPU)
-            try:
-                return run(arguments)
-            finally:
-                shim.exchange_graph_state(before)
-
-        return on_cpu
 
 
 class _Stale:
