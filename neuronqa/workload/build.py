@@ -1,4 +1,4 @@
-"""A workload becomes a runnable: model, complete inputs, loss. The same spec gives the same, bit for bit, everywhere."""
+"""A workload becomes a runnable: model, complete inputs, loss; for one spec the same, bit for bit, everywhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from neuronqa.workload.runnable import BuildFailure, Runnable
 
 
 def build(workload: Workload) -> Runnable:
-    """Make what a workload describes. Raises BuildFailure, which is data; the random state of torch is left as it was."""
+    """Make what a workload describes. Raises BuildFailure, which is data; torch's random state is left as it was."""
     with torch.random.fork_rng(devices=[]):
         match workload.spec:
             case HfSpec() as spec:
@@ -73,7 +73,9 @@ def _module(spec: ModuleSpec) -> Runnable:
     except Exception as error:
         raise failure(error) from error
     if not isinstance(module, nn.Module):
-        raise BuildFailure(Kind.BUILD_ERROR, "the factory made no module", f"{spec.factory} returned {type(module).__name__}")
+        raise BuildFailure(
+            Kind.BUILD_ERROR, "the factory made no module", f"{spec.factory} returned {type(module).__name__}"
+        )
     if not any(True for _ in module.parameters()):
         raise BuildFailure(Kind.BUILD_VACUOUS, "no parameters", f"{spec.factory} has nothing to train")
     return Runnable(module=module.train(), inputs=inputs, loss=loss)

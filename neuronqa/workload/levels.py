@@ -50,7 +50,14 @@ def reach(level: Level) -> Reach:
             return Reach(head_dim=2, least_width=192, periods=1, vocabulary=512, tokens=160, positions=1024)
         case Level.WIDE:
             return Reach(
-                widths=False, heads=False, head_dim=1, least_width=0, periods=1, vocabulary=512, tokens=16, positions=1024
+                widths=False,
+                heads=False,
+                head_dim=1,
+                least_width=0,
+                periods=1,
+                vocabulary=512,
+                tokens=16,
+                positions=1024,
             )
         case _:
             assert_never(level)

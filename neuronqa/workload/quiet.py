@@ -8,7 +8,9 @@ from neuronqa.workload.meaning import Meaning, meaning
 from neuronqa.workload.tree import Node, is_count, nodes
 
 _DROPPED: Final = frozenset({"architectures", "label2id", "transformers_version", "dtype", "torch_dtype", "auto_map"})
-_KEPT_NAMES: Final = frozenset({"model_type", "num_labels", "languages", "default_language", "architecture", "id2label"})
+_KEPT_NAMES: Final = frozenset(
+    {"model_type", "num_labels", "languages", "default_language", "architecture", "id2label"}
+)
 _SETTINGS: Final = ("_length", "_min_masks")
 """NOISE fields that only shape noise which is off."""
 MOST_LABELS: Final = 8

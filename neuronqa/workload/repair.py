@@ -31,11 +31,18 @@ _MISSED: Final = (
 _BOTH: Final = re.compile(r"[Bb]oth `?(\w+)`? and `?(\w+)`?")
 _WIDTHS: Final = (
     (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x"), -1),
-    (re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2"), -1),
+    (
+        re.compile(
+            r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension 2"
+        ),
+        -1,
+    ),
     (re.compile(r"normalized_shape=\[(?P<want>\d+)\], expected .* input of size\[[\d, ]*?(?P<have>\d+)\]"), -1),
     (re.compile(r"to have (?P<want>\d+) channels, but got (?P<have>\d+) channels"), 1),
 )
-_UNSAID: Final = frozenset({"labels", "attention_mask", "inputs_embeds", "input_ids", "position_ids", "past_key_values"})
+_UNSAID: Final = frozenset(
+    {"labels", "attention_mask", "inputs_embeds", "input_ids", "position_ids", "past_key_values"}
+)
 """Arguments whose names stand in many messages that are not about them."""
 
 
@@ -108,7 +115,12 @@ def _widen(trouble: Trouble) -> Adaptation | None:
         have, want = int(groups.get("have") or told.group(1)), int(groups.get("want") or told.group(2))
         for name, value in trouble.inputs.items():
             fits = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > abs(axis)
-            if fits and value.shape[axis] == have and want <= MOST_WIDTH and f"{name}/{axis}" not in trouble.adaptation.sizes:
+            if (
+                fits
+                and value.shape[axis] == have
+                and want <= MOST_WIDTH
+                and f"{name}/{axis}" not in trouble.adaptation.sizes
+            ):
                 return trouble.adaptation.sized(name, axis, want)
     return None
 

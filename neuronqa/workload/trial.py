@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import torch
 from torch import Tensor
 
-from neuronqa.domain.catalog import ListingStatus
 from neuronqa.domain.outcome import clean_detail
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.build import build
@@ -79,7 +78,9 @@ def _judged(runnable: Runnable, loss: list[float], found: list[Tower], level: in
     elif not moved:
         reason = "loss does not move"
     elif dead:
-        reason = f"no gradient in {dead[0].name or 'the model'}: {len(dead[0].dead)} of {dead[0].able}, {dead[0].dead[0]}"
+        reason = (
+            f"no gradient in {dead[0].name or 'the model'}: {len(dead[0].dead)} of {dead[0].able}, {dead[0].dead[0]}"
+        )
     return Trial(
         built=True,
         ran=True,
@@ -111,7 +112,7 @@ def _train(runnable: Runnable) -> tuple[list[float], list[Tower]]:
     for step in range(STEPS):
         value = loss()
         losses.append(float(value.detach()))
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         if step == 0:
             found = towers(runnable.module, loss)
         optimizer.step()

@@ -15,7 +15,12 @@ from neuronqa.workload.inputs.scene import Form, Scene
 from neuronqa.workload.inputs.table import ALWAYS, MAKERS
 
 _CHOICE_ARGUMENTS = ("input_ids", "bbox", "attention_mask", "token_type_ids")
-_FRAME_MASKS = ("input_features_mask", "feature_attention_mask", "input_features_attention_mask", "audio_attention_mask")
+_FRAME_MASKS = (
+    "input_features_mask",
+    "feature_attention_mask",
+    "input_features_attention_mask",
+    "audio_attention_mask",
+)
 _PIXEL_MASKS = ("pixel_mask", "pixel_attention_mask")
 _HEARING = (Task.CTC, Task.TRANSDUCER)
 

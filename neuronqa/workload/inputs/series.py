@@ -14,7 +14,7 @@ REGIONS: Final = 4
 
 def _past(scene: Scene) -> int:
     lags = scene.read("lags_sequence") or [0]
-    return scene.count("context_length", default=32) + max(lags)
+    return scene.count("context_length", default=32) + int(max(lags))
 
 
 def _future(scene: Scene) -> int:
@@ -72,7 +72,9 @@ def frequency(scene: Scene) -> list[Form]:
 
 
 def states(scene: Scene) -> list[Form]:
-    return [Form("states", lambda: scene.noise("states", scene.batch, scene.tokens, scene.count("state_dim", default=17)))]
+    return [
+        Form("states", lambda: scene.noise("states", scene.batch, scene.tokens, scene.count("state_dim", default=17)))
+    ]
 
 
 def actions(scene: Scene) -> list[Form]:
