@@ -99,6 +99,9 @@ def _factory(spec: ModuleSpec) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(loader)
     try:
         loader.loader.exec_module(module)
-        return getattr(module, spec.factory)  # type: ignore[no-any-return]
     except Exception as error:
         raise failure(error) from error
+    factory: Callable[..., Any] | None = getattr(module, spec.factory, None)
+    if factory is None:
+        raise BuildFailure(Kind.BUILD_ERROR, "no such factory", f"{spec.source} has no {spec.factory}")
+    return factory
