@@ -143,7 +143,7 @@ _SUFFIXES: Final[tuple[tuple[str, Task], ...]] = (
 
 def is_known(model_type: str) -> bool:
     """Does the installed transformers have a config class for `model_type`?"""
-    return model_type in configuration_auto.CONFIG_MAPPING_NAMES
+    return model_type in configuration_auto.CONFIG_MAPPING
 
 
 def find(model_type: str, class_name: str) -> Architecture | None:
@@ -170,7 +170,7 @@ def types_of(class_name: str) -> tuple[str, ...]:
     listed = [key[0] for key in _listed() if key[1] == class_name]
     module = _module_of(class_name)
     own = _folder(module) if module else ""
-    by_folder = [t for t in configuration_auto.CONFIG_MAPPING_NAMES if _type_folder(t) == own]
+    by_folder = [t for t in configuration_auto.CONFIG_MAPPING if _type_folder(t) == own]
     found = listed or by_folder
     return tuple(sorted(found, key=lambda t: (_type_folder(t) != own, len(t), t)))
 

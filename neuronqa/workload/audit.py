@@ -14,6 +14,7 @@ import contextlib
 import gc
 import importlib
 import json
+import logging
 import os
 import random
 import resource
@@ -24,6 +25,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -197,11 +199,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    transformers.logging.set_verbosity(transformers.logging.CRITICAL)
+    transformers.logging.set_verbosity(logging.CRITICAL)
     chosen = sample(options.sample) if options.sample else list(architectures.pairs())
     chosen = [a for a in chosen if not options.type or a.model_type in options.type]
     results = []
-    with open(options.rows, "a", encoding="utf-8") if options.rows else contextlib.nullcontext() as rows:
+    with Path(options.rows).open("a", encoding="utf-8") if options.rows else contextlib.nullcontext() as rows:
         for result in audit(chosen, options.workers):
             results.append(result)
             if rows:

@@ -1,4 +1,4 @@
-"""A workload becomes a runnable: model, complete inputs, loss. The same spec gives the same, bit for bit, everywhere."""
+"""A workload becomes a runnable: model, complete inputs, loss; for one spec the same, bit for bit, everywhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from neuronqa.workload.runnable import BuildFailure, Runnable
 
 
 def build(workload: Workload) -> Runnable:
-    """Make what a workload describes. Raises BuildFailure, which is data; the random state of torch is left as it was."""
+    """Make what a workload describes. Raises BuildFailure, which is data; torch's random state is left as it was."""
     with torch.random.fork_rng(devices=[]):
         match workload.spec:
             case HfSpec() as spec:
@@ -99,6 +99,9 @@ def _factory(spec: ModuleSpec) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(loader)
     try:
         loader.loader.exec_module(module)
-        return getattr(module, spec.factory)  # type: ignore[no-any-return]
     except Exception as error:
         raise failure(error) from error
+    factory: Callable[..., Any] | None = getattr(module, spec.factory, None)
+    if factory is None:
+        raise BuildFailure(Kind.BUILD_ERROR, "no such factory", f"{spec.source} has no {spec.factory}")
+    return factory

@@ -1,4 +1,4 @@
-"""A config as its class completes it: every default filled in, legacy names translated, and nothing that is not read."""
+"""A config as its class completes it: every default filled in, legacy names translated, nothing that is not read."""
 
 from __future__ import annotations
 

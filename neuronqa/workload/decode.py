@@ -7,7 +7,7 @@ anything but :class:`Malformed`.
 from __future__ import annotations
 
 import json
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from neuronqa.domain.identity import NON_FINITE
 
@@ -116,8 +116,4 @@ def _floats(value: Any) -> Any:
 def _float_of(word: Any) -> float:
     if isinstance(word, str) and word in _NON_FINITE:
         return _NON_FINITE[word]
-    _refuse_float(word)
-
-
-def _refuse_float(word: Any) -> NoReturn:
     raise Malformed(f"{NON_FINITE} must be one of {sorted(_NON_FINITE)}, not {str(word)[:40]!r}")

@@ -22,7 +22,7 @@ _INTO_TEXT: Final = ("out_hidden_size", "projection_dim", "output_dim", "text_hi
 
 
 def example(architecture: Architecture) -> str:
-    """The text of a config.json for an architecture: the class's defaults, completed as every checkpoint completes them.
+    """The text of a config.json for an architecture: the class's defaults, completed as checkpoints complete them.
 
     Raises whatever the config class raises for its own defaults.
     """

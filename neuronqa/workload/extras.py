@@ -18,8 +18,8 @@ _kept: Final[list[torch.library.Library]] = []
 def load_torchvision() -> bool:
     """Import torchvision, which timm needs, and say whether that worked.
 
-    Its wheels on PyPI are linked against a CUDA build of torch. Beside a CPU build their compiled half does not load, and
-    the Python half fails on two operators whose shapes it registers without asking (pytorch/vision#9085). Declared
+    Its wheels on PyPI are linked against a CUDA build of torch. Beside a CPU build their compiled half does not load,
+    and the Python half fails on two operators whose shapes it registers without asking (pytorch/vision#9085). Declared
     beforehand, they are merely without a kernel, and no model here calls them.
     """
     if importlib.util.find_spec("torchvision") is None:

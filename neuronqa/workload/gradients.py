@@ -28,7 +28,11 @@ UNMOVED: Final = 1e-5
 _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ("", r"mask_tokens?$|mask_embed\w*$|masked_spec_embed$|mask_emb$", "used only where something is masked"),
     ("", r"(^|\.)pooler\.", "the head reads every position, not the pooled one"),
-    ("", r"(vision|image|visual)\w*\.(.*\.)?(post_layernorm|head\.(probe|attention|layernorm|mlp))", "features are read before pooling"),
+    (
+        "",
+        r"(vision|image|visual)\w*\.(.*\.)?(post_layernorm|head\.(probe|attention|layernorm|mlp))",
+        "features are read before pooling",
+    ),
     ("", r"^(post_layernorm|head\.(probe|attention|layernorm|mlp))", "features are read before pooling"),
     ("", r"(^|\.)(indexer|compressor)\.", "chooses positions, which has no derivative"),
     ("", r"denoising_class_embed|pre_bbox_head", "used only with denoising queries"),

@@ -21,7 +21,7 @@ _STACKS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "enc
 
 
 def check_config(config: dict[str, Any]) -> None:
-    """Raise BuildFailure for hyper-parameters that are not numbers, models without layers, and ids beyond a vocabulary."""
+    """Raise BuildFailure for hyper-parameters that are not numbers, models without layers, ids beyond a vocabulary."""
     for path, value in _floats("", config):
         if math.isnan(value):
             raise BuildFailure(Kind.BUILD_ERROR, "NaN in the config", f"{path} is NaN")

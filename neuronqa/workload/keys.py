@@ -162,7 +162,7 @@ def _scalar(value: Any) -> Any:
 
 
 def _grouping(fields: dict[str, Any], *, exact: bool) -> dict[str, str]:
-    """How query heads share key-value heads. Other kinds of heads (an indexer's, a state space's) are told the same way."""
+    """How query heads share key-value heads; other kinds (an indexer's, a state space's) are told the same way."""
     ideas = {n: meaning(n) for n, v in fields.items() if is_count(v) and v > 0}
     queries = {n: fields[n] for n, idea in ideas.items() if idea is Meaning.HEADS}
     shared = {n: fields[n] for n, idea in ideas.items() if idea is Meaning.KV_HEADS}
@@ -182,14 +182,18 @@ def _ratio(queries: int, count: int, *, exact: bool) -> str:
 
 def _head_dim(fields: dict[str, Any]) -> tuple[int, bool] | None:
     """The head dimension, and whether the config sets it apart from hidden size over heads."""
-    hidden = next((fields[n] for n in ("hidden_size", "d_model", "n_embd") if is_count(fields.get(n))), 0)
-    heads = next((fields[n] for n in ("num_attention_heads", "n_head", "num_heads") if is_count(fields.get(n))), 0)
+    hidden = _first_count(fields, "hidden_size", "d_model", "n_embd")
+    heads = _first_count(fields, "num_attention_heads", "n_head", "num_heads")
     own = fields.get("head_dim")
     if hidden <= 0 or heads <= 0:
         return None
     if is_count(own):
         return own, own * heads != hidden
     return hidden // heads, False
+
+
+def _first_count(fields: dict[str, Any], *names: str) -> int:
+    return next((value for name in names if is_count(value := fields.get(name))), 0)
 
 
 def _rope(value: Any) -> Any:

@@ -57,7 +57,7 @@ class Projection:
             self.weights[key] = torch.randn(tensor.shape, generator=generator(self.seed, f"loss/{place}"))
         weight = self.weights[key].to(device=tensor.device, dtype=tensor.dtype)
         product = torch.where(torch.isinf(tensor), torch.zeros_like(tensor), tensor) * weight
-        return product.sum() / tensor.numel() ** 0.5
+        return product.sum() / float(tensor.numel() ** 0.5)
 
 
 def own(outputs: Any) -> Tensor:

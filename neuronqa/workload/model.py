@@ -1,4 +1,4 @@
-"""A spec's config becomes a model on the CPU: checked on the meta device first, then built with deterministic weights."""
+"""A spec's config becomes a model on the CPU: checked on the meta device, then built with deterministic weights."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import neuronqa.workload.extras  # noqa: F401 - before transformers looks for to
 # isort: split
 
 import importlib
+import logging
 from typing import Any, Final
 
 import torch
@@ -52,7 +53,10 @@ def make(spec: HfSpec) -> PreTrainedModel:
         raise
     except Exception as error:
         raise failure(error) from error
-    model.float().train()
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.is_floating_point():
+            tensor.data = tensor.data.float()
+    model.train()
     without_dropout(model)
     enliven(model, spec.seed)
     return model
@@ -83,6 +87,7 @@ def _class(spec: HfSpec) -> type[PreTrainedModel]:
         found = getattr(importlib.import_module(spec.module), spec.class_name)
     except Exception as error:
         raise failure(error) from error
+    assert isinstance(found, type)
     assert issubclass(found, PreTrainedModel)
     return found
 
@@ -114,4 +119,4 @@ def _library(text: str) -> str:
     return ""
 
 
-transformers.logging.set_verbosity(transformers.logging.CRITICAL)
+transformers.logging.set_verbosity(logging.CRITICAL)

@@ -11,6 +11,7 @@ import neuronqa.workload.extras  # noqa: F401 - before transformers looks for to
 # isort: split
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -246,7 +247,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
 
 def _main() -> None:
     """Keep standard output for answers: whatever a config class prints goes to standard error."""
-    transformers.logging.set_verbosity(transformers.logging.CRITICAL)
+    transformers.logging.set_verbosity(logging.CRITICAL)
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         with open(sys.stdin.fileno(), encoding="utf-8", errors="replace", closefd=False) as requests:

@@ -59,6 +59,8 @@ def settle(root: dict[str, Any]) -> None:
 def _silent(name: str, value: Any) -> Any:
     if name.endswith(_SETTINGS):
         return value
+    if name.startswith("pos_embed_"):
+        return None
     if isinstance(value, bool):
         return value if name == "token_dropout" else False
     if isinstance(value, float) or is_count(value):

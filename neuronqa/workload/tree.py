@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 _NOT_CONFIGS: Final = frozenset(
     {"quantization_config", "compression_config", "task_specific_params", "generation_config"}
@@ -53,15 +53,19 @@ def is_subconfig(name: str, value: Any) -> bool:
 
 def is_numbered(value: Any) -> bool:
     """Is it a mapping from layer numbers to settings?"""
-    return isinstance(value, dict) and bool(value) and all(str(k).isdigit() and isinstance(v, dict) for k, v in value.items())
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(str(k).isdigit() and isinstance(v, dict) for k, v in value.items())
+    )
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: Any) -> TypeGuard[int]:
     """Is `value` an int that counts something (bool is not)?"""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_counts(value: Any) -> bool:
+def is_counts(value: Any) -> TypeGuard[list[int]]:
     """Is `value` a list of ints?"""
     return isinstance(value, list) and bool(value) and all(is_count(item) for item in value)
 

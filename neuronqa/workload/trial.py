@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import torch
 from torch import Tensor
 
-from neuronqa.domain.catalog import ListingStatus
 from neuronqa.domain.outcome import clean_detail
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.build import build
@@ -113,7 +112,7 @@ def _train(runnable: Runnable) -> tuple[list[float], list[Tower]]:
     for step in range(STEPS):
         value = loss()
         losses.append(float(value.detach()))
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         if step == 0:
             found = towers(runnable.module, loss)
         optimizer.step()

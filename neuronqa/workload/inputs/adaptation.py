@@ -1,4 +1,4 @@
-"""What is given to a model beyond the first guess, and what was left out: learnt from its errors or told by a recipe."""
+"""What a model is given beyond the first guess and what is left out: learnt from its errors or told by a recipe."""
 
 from __future__ import annotations
 

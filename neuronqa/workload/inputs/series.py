@@ -14,7 +14,7 @@ REGIONS: Final = 4
 
 def _past(scene: Scene) -> int:
     lags = scene.read("lags_sequence") or [0]
-    return scene.count("context_length", default=32) + max(lags)
+    return scene.count("context_length", default=32) + int(max(lags))
 
 
 def _future(scene: Scene) -> int:

@@ -11,6 +11,12 @@ from neuronqa.workload.inputs.scene import Form, Scene
 
 Maker = Callable[[Scene], list[Form]]
 
+
+def _hidden_states(scene: Scene) -> list[Form]:
+    """Vision towers call their packed patches so."""
+    return vision.packed(scene) if "grid_thw" in scene.parameters else text.embeddings(scene)
+
+
 MAKERS: Final[Mapping[str, Maker]] = {
     "input_ids": text.input_ids,
     "decoder_input_ids": text.decoder_input_ids,
@@ -22,7 +28,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "noise_embeds": text.embeddings,
     "context_hidden_states": text.embeddings,
     "encoder_hidden_states": text.embeddings,
-    "hidden_states": text.embeddings,
+    "hidden_states": _hidden_states,
     "bbox": text.boxes,
     "classes_input_ids": text.class_names,
     "classes_attention_mask": text.class_mask,

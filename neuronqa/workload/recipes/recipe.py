@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
+
+# isort: split
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
@@ -41,3 +47,10 @@ class Recipe:
     """The targets, where the task alone does not tell them; None: none."""
     example: Callable[[Architecture], dict[str, Any]] | None = None
     """A complete config, where the class's own defaults do not build. Used by the audit only."""
+
+
+def defaults(model_type: str) -> dict[str, Any]:
+    """Every field of a config class at its default."""
+    fields = CONFIG_MAPPING[model_type]().to_dict()
+    assert isinstance(fields, dict)
+    return fields

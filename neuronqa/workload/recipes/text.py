@@ -2,8 +2,251 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from neuronqa.workload.recipes.recipe import Recipe
+import torch
+from torch import Tensor
 
-RECIPES: Final[tuple[Recipe, ...]] = ()
+from neuronqa.workload.architectures import Architecture, Task
+from neuronqa.workload.inputs.scene import Scene
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults
+from neuronqa.workload.tree import is_count
+
+SEPARATORS: Final = (4, 8, 12)
+ENTITIES: Final = 3
+MENTION: Final = 2
+
+
+def _default_language(shrunk: Shrunk) -> None:
+    languages = shrunk.full.get("languages") or ["en_XX"]
+    shrunk.small["default_language"] = shrunk.small.get("default_language") or languages[0]
+
+
+def _global_attention(scene: Scene, given: dict[str, Any]) -> None:
+    """The first token attends to all; questions end at the separators."""
+    ids = given["input_ids"]
+    separator = scene.read("sep_token_id")
+    if scene.task in (Task.QUESTION_ANSWERING, Task.MULTIPLE_CHOICE) and isinstance(separator, int):
+        ids[ids == separator] = 3 if separator != 3 else 4
+        for place in SEPARATORS:
+            ids[..., place] = separator
+        return
+    mask = torch.zeros_like(ids)
+    mask[:, 0] = 1
+    given["global_attention_mask"] = mask
+
+
+def _segments(scene: Scene, given: dict[str, Any]) -> None:
+    """Two segments, so that relations between and within them both occur."""
+    del scene
+    segments = torch.zeros_like(given["input_ids"])
+    segments[..., segments.shape[-1] // 2 :] = 1
+    given["token_type_ids"] = segments
+
+
+def _entities(scene: Scene, given: dict[str, Any]) -> None:
+    """Entities, each named by a few tokens."""
+    batch = given["input_ids"].shape[:-1]
+    size = scene.count("entity_vocab_size", default=16)
+    ids = 1 + scene.integers("entity_ids", size - 1, *batch, ENTITIES)
+    places = torch.full((*batch, ENTITIES, MENTION), -1)
+    places[..., :MENTION] = torch.arange(ENTITIES * MENTION).view(ENTITIES, MENTION)
+    given |= {"entity_ids": ids, "entity_position_ids": places, "entity_attention_mask": torch.ones_like(ids)}
+
+
+def _shapes_and_sounds(scene: Scene, given: dict[str, Any]) -> None:
+    shape = given["input_ids"].shape
+    given["input_shape_ids"] = scene.integers("shapes", scene.count("shape_vocab_size", default=8), *shape)
+    given["input_pronunciation_ids"] = scene.integers(
+        "sounds", scene.count("pronunciation_vocab_size", default=8), *shape
+    )
+
+
+def _questions(scene: Scene, given: dict[str, Any]) -> None:
+    if "question_positions" in scene.parameters:
+        given["question_positions"] = torch.full((scene.batch, 1), 2)
+
+
+def _whole_groups(shrunk: Shrunk) -> None:
+    """Groups of state-space heads divide the heads."""
+    small = shrunk.small
+    heads = next((small[n] for n in _STATE_HEADS if is_count(small.get(n))), 0)
+    for name in ("n_groups", "mamba_n_groups", "mamba_ngroups", "ssm_n_groups"):
+        groups = small.get(name)
+        if is_count(groups) and heads and groups > 1 and heads % groups:
+            small[name] = 2 if heads % 2 == 0 else 1
+
+
+_STATE_HEADS: Final = ("mamba_n_heads", "n_mamba_heads", "mamba_num_heads", "num_heads")
+
+
+def _mamba2(shrunk: Shrunk) -> None:
+    """Heads times their dimension is the expanded width."""
+    small = shrunk.small
+    inner = small["hidden_size"] * small.get("expand", 2)
+    small["num_heads"] = max(2, inner // small["head_dim"])
+    small["head_dim"] = inner // small["num_heads"]
+    _whole_groups(shrunk)
+
+
+def _three_stacks(shrunk: Shrunk) -> None:
+    """One layer each of input, recurrence and output."""
+    small, types = shrunk.small, list(dict.fromkeys(shrunk.full["layer_types"]))
+    small |= {"num_hidden_layers": 3, "n_input_layers": 1, "n_recurrent_layers": 1, "n_output_layers": 1}
+    small["layer_types"] = [types[place % len(types)] for place in range(3)]
+
+
+def _shared_blocks(shrunk: Shrunk) -> None:
+    """Two layers share the transformer block, so that there is something to tie."""
+    small = shrunk.small
+    kinds = ["linear_attention", "hybrid", "hybrid"]
+    small |= {"layers_block_type": kinds, "num_hidden_layers": len(kinds)}
+    if "hybrid_layer_ids" in small:
+        small["hybrid_layer_ids"] = [1, 2]
+    if "attention_hidden_size" in small:
+        small["attention_hidden_size"] = 2 * small["hidden_size"]
+        small["attention_head_dim"] = 2 * small["hidden_size"] // small["num_attention_heads"]
+
+
+def _zamba2(shrunk: Shrunk) -> None:
+    _shared_blocks(shrunk)
+    small = shrunk.small
+    small["n_mamba_heads"] = 4
+    small["mamba_headdim"] = small["hidden_size"] * small.get("mamba_expand", 2) // small["n_mamba_heads"]
+    small["mamba_ngroups"] = 1
+
+
+def _hashes(shrunk: Shrunk) -> None:
+    shrunk.small["encoder_hash_byte_group_vocab"] = min(shrunk.small["encoder_hash_byte_group_vocab"], 512)
+
+
+def _reformer(shrunk: Shrunk) -> None:
+    """Positions without axes: axial ones must multiply to the very length of the text."""
+    shrunk.small.update({"axial_pos_embds": False, "attn_layers": ["local", "lsh"]})
+
+
+def _reformer_example(architecture: Architecture) -> dict[str, Any]:
+    return defaults("reformer") | {"is_decoder": "LMHead" in architecture.class_name, "axial_pos_embds": False}
+
+
+def _t5gemma_example(architecture: Architecture) -> dict[str, Any]:
+    fields = defaults("t5gemma")
+    alone = "Encoder" in architecture.class_name
+    return fields | ({"is_encoder_decoder": False} if alone else {})
+
+
+def _given_defaults(**more: Any) -> Any:
+    """Values that every checkpoint carries and the class leaves open."""
+
+    def example(architecture: Architecture) -> dict[str, Any]:
+        return defaults(architecture.model_type) | more
+
+    return example
+
+
+def _cross(scene: Scene, given: dict[str, Any]) -> None:
+    """A decoder used alone still has its cross attention: states of an encoder to attend to."""
+    if scene.task is Task.CAUSAL_LM and "encoder_hidden_states" in scene.parameters and _has_ids(given):
+        width = scene.count("cross_attention_hidden_size", default=scene.hidden)
+        given["encoder_hidden_states"] = scene.noise("encoder", scene.batch, scene.tokens, width)
+
+
+def _has_ids(given: dict[str, Any]) -> bool:
+    return isinstance(given.get("input_ids"), Tensor)
+
+
+RECIPES: Final[tuple[Recipe, ...]] = (
+    Recipe(
+        families=("xmod",),
+        reason="adapters are chosen by a language that the config leaves open",
+        shrink=_default_language,
+    ),
+    Recipe(
+        families=("longformer", "led"),
+        reason="global attention has weights of its own, and questions are told by separators",
+        inputs=_global_attention,
+    ),
+    Recipe(families=("xlnet", "funnel"), reason="segments are told relative to each other", inputs=_segments),
+    Recipe(families=("luke", "mluke"), reason="entities are an input of their own", inputs=_entities),
+    Recipe(families=("roc_bert",), reason="characters come with shape and pronunciation", inputs=_shapes_and_sounds),
+    Recipe(families=("splinter",), reason="spans are asked for at question tokens", inputs=_questions),
+    Recipe(
+        families=("mamba2",), reason="heads, head dimension and groups are tied to the expanded width", shrink=_mamba2
+    ),
+    Recipe(
+        families=("nemotron_h", "bamba", "granitemoehybrid", "falcon_h1"),
+        reason="groups of state-space heads divide them",
+        shrink=_whole_groups,
+    ),
+    Recipe(families=("dory",), reason="three stacks add up to the depth", shrink=_three_stacks),
+    Recipe(families=("zamba",), reason="tied blocks need two layers", shrink=_shared_blocks),
+    Recipe(families=("zamba2",), reason="tied blocks need two layers, and widths are multiples", shrink=_zamba2),
+    Recipe(families=("blt",), reason="its hash tables are vocabularies by another name", shrink=_hashes),
+    Recipe(
+        families=("reformer",),
+        reason="axial positions fix the length of a text",
+        shrink=_reformer,
+        example=_reformer_example,
+    ),
+    Recipe(families=("t5gemma",), reason="its encoder alone wants a config that says so", example=_t5gemma_example),
+    Recipe(
+        families=(
+            "bart",
+            "bigbird_pegasus",
+            "blenderbot",
+            "blenderbot-small",
+            "marian",
+            "mbart",
+            "mvp",
+            "pegasus",
+            "plbart",
+            "prophetnet",
+            "xlm-prophetnet",
+            "m2m_100",
+            "nllb-moe",
+            "pegasus_x",
+            "musicgen_decoder",
+            "whisper",
+        ),
+        reason="the decoder alone keeps its cross attention",
+        inputs=_cross,
+    ),
+    Recipe(
+        families=("esm",),
+        reason="the class leaves the vocabulary open",
+        example=_given_defaults(vocab_size=33, pad_token_id=1, mask_token_id=32),
+    ),
+    Recipe(
+        families=("hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan_vl_text", "ministral"),
+        reason="the class leaves the head dimension open",
+        example=_given_defaults(head_dim=128),
+    ),
+    Recipe(
+        families=("nemotron", "qwen4_exp_text"),
+        reason="the class leaves key-value heads open",
+        example=_given_defaults(num_key_value_heads=8),
+    ),
+    Recipe(
+        families=("dots1",),
+        reason="the class leaves experts open",
+        example=_given_defaults(n_routed_experts=128, n_shared_experts=2),
+    ),
+    Recipe(
+        families=("deepseek_v2",), reason="the class leaves top-k open", example=_given_defaults(num_experts_per_tok=6)
+    ),
+    Recipe(
+        families=("lfm2_moe",),
+        reason="the class leaves layer kinds open",
+        example=_given_defaults(layer_types=["conv", "full_attention"] * 16),
+    ),
+    Recipe(
+        families=("cohere_compass_text",),
+        reason="the class names rotary settings for no kind of layer",
+        example=_given_defaults(
+            rope_parameters={
+                "sliding_attention": {"rope_type": "default", "rope_theta": 50000.0, "mrope_section": [24, 20, 20]},
+                "full_attention": None,
+            }
+        ),
+    ),
+)

@@ -2,8 +2,124 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from neuronqa.workload.recipes.recipe import Recipe
+from neuronqa.workload.architectures import Architecture
+from neuronqa.workload.inputs.adaptation import Adaptation
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults
+from neuronqa.workload.tree import is_count
 
-RECIPES: Final[tuple[Recipe, ...]] = ()
+_TIMM_SMALLER: Final = {
+    "resnet50": "resnet26",
+    "resnet101": "resnet26",
+    "resnet152": "resnet26",
+    "resnet34": "resnet18",
+    "tf_efficientnet_b7": "tf_efficientnet_b0",
+}
+"""Siblings of one design with fewer blocks: timm's models have no config to shrink."""
+WIDTH: Final = 0.1
+TOP: Final = 128
+
+
+def _sibling(shrunk: Shrunk) -> None:
+    name = shrunk.small.get("backbone")
+    shrunk.small["backbone"] = _TIMM_SMALLER.get(str(name), name)
+
+
+def _efficient(shrunk: Shrunk) -> None:
+    """Widths and depths are coefficients here, and the top follows from them."""
+    full = shrunk.full
+    for name in ("in_channels", "out_channels", "kernel_sizes", "strides", "expand_ratios", "depthwise_padding"):
+        if name in full:
+            shrunk.small[name] = full[name]
+    shrunk.small.update({"width_coefficient": WIDTH, "depth_coefficient": WIDTH, "hidden_dim": TOP})
+
+
+def _windows(shrunk: Shrunk) -> None:
+    """Two blocks a stage, one of them global; the neck reads the stages' widths, last first."""
+    small = shrunk.small
+    small["blocks_per_stage"] = [1, 1, 2, 1]
+    small["global_attention_blocks"] = [3]
+    small["window_size_per_stage"] = [4, 4, 2, 2]
+
+
+def _neck(shrunk: Shrunk) -> None:
+    backbone = shrunk.small.get("backbone_config")
+    if isinstance(backbone, dict) and "embed_dim_per_stage" in backbone:
+        shrunk.small["backbone_channel_list"] = list(reversed(backbone["embed_dim_per_stage"]))
+
+
+def _sides(side: int) -> Any:
+    def shrink(shrunk: Shrunk) -> None:
+        shrunk.small["image_size"] = side
+
+    return shrink
+
+
+def _embedding_grid(shrunk: Shrunk) -> None:
+    """The prompt encoder knows the grid of the image encoder."""
+    small = shrunk.small
+    if is_count(small.get("image_size")) and is_count(small.get("patch_size")):
+        small["image_embedding_size"] = small["image_size"] // small["patch_size"]
+
+
+def _sam(shrunk: Shrunk) -> None:
+    vision, prompt = shrunk.small["vision_config"], shrunk.small["prompt_encoder_config"]
+    for name in ("image_size", "patch_size"):
+        prompt[name] = vision[name]
+    prompt["image_embedding_size"] = vision["image_size"] // vision["patch_size"]
+    for name in ("hidden_size",):
+        prompt[name] = vision["output_channels"] = shrunk.small["mask_decoder_config"][name]
+
+
+def _four_taps(architecture: Architecture) -> dict[str, Any]:
+    fields = defaults(architecture.model_type)
+    return fields | ({"out_indices": [3, 5, 7, 11]} if "Segmentation" in architecture.class_name else {})
+
+
+def _timm_example(architecture: Architecture) -> dict[str, Any]:
+    return defaults(architecture.model_type) | {"backbone": "resnet18", "out_indices": [1, 2, 3, 4]}
+
+
+def _upper(shrunk: Shrunk) -> None:
+    """Layers are read from the merge on."""
+    small = shrunk.small
+    small["merge_index"] = 0
+    small["num_hidden_layers"] = 4
+    small["intermediate_hidden_state_indices"] = [0, 1, 2, 3]
+
+
+RECIPES: Final[tuple[Recipe, ...]] = (
+    Recipe(
+        families=("timm_backbone",),
+        reason="timm's models are named, not configured",
+        shrink=_sibling,
+        example=_timm_example,
+    ),
+    Recipe(
+        families=("efficientnet", "align_vision_model"), reason="widths and depths are coefficients", shrink=_efficient
+    ),
+    Recipe(
+        families=("sam2_hiera_det_model",),
+        reason="windows and global blocks are numbered over all stages",
+        shrink=_windows,
+    ),
+    Recipe(families=("sam2_vision_model",), reason="the neck reads the stages' widths", shrink=_neck),
+    Recipe(
+        families=("mobilevit", "mobilevitv2"),
+        reason="attention needs more than one patch at the deepest stage",
+        shrink=_sides(128),
+    ),
+    Recipe(
+        families=("sam", "sam_hq"),
+        reason="prompt encoder and mask decoder know the image encoder's shapes",
+        shrink=_sam,
+    ),
+    Recipe(families=("beit",), reason="segmentation reads four layers", example=_four_taps),
+    Recipe(families=("seggpt",), reason="layers are read from the merge on", shrink=_upper),
+    Recipe(
+        families=("superglue", "lightglue", "efficientloftr"),
+        reason="pairs of images are matched",
+        adaptation=Adaptation(forms={"pixel_values": "pair"}),
+    ),
+)

@@ -207,7 +207,13 @@ def _is_per_layer(name: str, value: Any, total: int) -> bool:
 
 
 _PER_LAYER: Final = frozenset(
-    {"intermediate_size", "activation_sparsity_pattern", "compress_rates", "num_attention_heads_per_layer", "kernel_size"}
+    {
+        "intermediate_size",
+        "activation_sparsity_pattern",
+        "compress_rates",
+        "num_attention_heads_per_layer",
+        "kernel_size",
+    }
 )
 
 

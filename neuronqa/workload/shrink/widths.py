@@ -108,7 +108,7 @@ def narrow(tree: tuple[Node, ...], reach: Reach) -> None:
 
 def _anatomy(fields: dict[str, Any]) -> _Anatomy | None:
     staged = isinstance(fields.get("depths"), list)
-    order = _HIDDEN
+    order: tuple[str, ...] = _HIDDEN
     if is_count(fields.get("embed_dim")) and (staged or "spatial_merge_size" in fields or "mlp_ratio" in fields):
         order = ("embed_dim", *_HIDDEN)
     hidden = next((fields[n] for n in order if is_count(fields.get(n)) and fields[n] > 0), None)
@@ -245,8 +245,10 @@ def _staged_divisor(fields: dict[str, Any], divisor: Divisor) -> Divisor:
         return Divisor(Fraction(1), max(fits, default=1))
     if not widths:
         return divisor
+    narrowest: int = min(widths)
+    most = max(int(divisor.width), 4)
     by = 1
-    while min(widths) // (2 * by) >= GRAIN and 2 * by <= max(divisor.width, 4):
+    while narrowest // (2 * by) >= GRAIN and 2 * by <= most:
         by *= 2
     return Divisor(Fraction(1), by)
 

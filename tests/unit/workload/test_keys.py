@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from neuronqa.workload.planner import ConfigPlan, plan_config
-
 from tests.unit.workload.families import FAMILIES
 
 KERNEL_GROUPS = [
