@@ -126,18 +126,6 @@ def hang_in_c(where: str = "device") -> Made:
     return classifier(twist)
 
 
-def hang_in_python() -> Made:
-    """Spins."""
-
-    @torch.compiler.disable
-    def twist(h: Tensor) -> Tensor:
-        while abroad(h):
-            pass
-        return h
-
-    return classifier(twist)
-
-
 def run_away(where: str = "device") -> Made:
     """Allocates and touches memory without end."""
 
@@ -225,16 +213,6 @@ def break_graph() -> Made:
     def twist(h: Tensor) -> Tensor:
         if (h == 0).any():
             h = h * 2
-        return h
-
-    return classifier(twist)
-
-
-def break_graph_on_purpose() -> Made:
-    """Asks for a graph break."""
-
-    def twist(h: Tensor) -> Tensor:
-        torch._dynamo.graph_break()
         return h
 
     return classifier(twist)
