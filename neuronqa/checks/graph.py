@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from typing import Final
 
 from neuronqa.checks import compilation
 from neuronqa.checks.finding import blocked, finding, unobservable
+from neuronqa.checks.pattern import masked
 from neuronqa.checks.seen import Seen
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.observation import GraphBreak, GraphUse
@@ -60,18 +60,13 @@ def _pattern(one: GraphBreak) -> str:
     return f"{one.registry_id} {one.reason.partition(':')[0]}".strip()
 
 
-def _guard_pattern(guard: str) -> str:
-    """A guard without the numbers that differ from one model to the next."""
-    return re.sub(r"-?\d+(?:\.\d+)?", "N", guard)
-
-
 def _recompiled(graph: GraphUse) -> Finding:
     return finding(
         Check.GRAPH,
         Kind.GRAPH_RECOMPILE,
         f"recompiled {len(graph.recompiles)} times; the first guard to fail: {graph.recompiles[0]}",
-        detail=_guard_pattern(graph.recompiles[0]),
-        others=[Outcome.of(Kind.GRAPH_RECOMPILE, _guard_pattern(guard)) for guard in graph.recompiles],
+        detail=masked(graph.recompiles[0]),
+        others=[Outcome.of(Kind.GRAPH_RECOMPILE, masked(guard)) for guard in graph.recompiles],
         measure=float(len(graph.recompiles)),
         graphs=graph.graphs,
         recompiles=graph.recompiles,

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 
-from neuronqa.checks import steps
+from neuronqa.checks import operators, steps
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
 from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure
 from neuronqa.domain.case import Phase
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.observation import Observation
-from neuronqa.domain.outcome import Check, Kind
+from neuronqa.domain.outcome import Check, Kind, Outcome
 
 ANSWERS: Final = Check.PARITY
 SHOWN: Final = 10
@@ -35,7 +36,7 @@ def judge(seen: Seen) -> Finding:
     measured = [*_structure(reference, device, arrays, seen.stopped), *_compare(reference, device, arrays)]
     wrong = [one for one in measured if one.kind is not None]
     if wrong:
-        return _wrong(reference, wrong, measured)
+        return _wrong(seen, wrong, measured)
     if seen.stopped is not None:
         return blocked(Check.PARITY, seen.stopped)
     return _power(seen, measured) or _right(measured)
@@ -67,17 +68,29 @@ def _compare(reference: Reference, device: Observation, arrays: Arrays) -> Itera
             yield measure(arrays[name], reference.arrays[f"oracle/{name}"], yardstick)
 
 
-def _wrong(reference: Reference, wrong: list[Measured], measured: list[Measured]) -> Finding:
-    first = min(wrong, key=lambda one: _rank(reference, one))
-    worst = max(one.ratio for one in wrong)
+def _wrong(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> Finding:
+    """The outcome is that of the operator to blame where a search found one: it is the same in every model, while what
+    it does to a model's tensors is not."""
+    first = min(wrong, key=lambda one: _rank(seen.reference, one))
     name = first.yardstick.name
     words = f"{len(wrong)} of {len(measured)} tensors are wrong; first {name}: {_words(first)}"
+    kind, detail = first.kind or Kind.PARITY_SCATTER, first.yardstick.group
+    deviations = seen.search.deviations if seen.search else ()
+    blamed = operators.to_blame(deviations)
+    if blamed is not None:
+        kind, detail = Kind(blamed.kind), operators.pattern(blamed)
+        words = f"{detail} is wrong, first in {blamed.progress.value}: {blamed.words}; {words}"
+    elif seen.search is not None:
+        words = f"{words}; none of the {seen.search.searched} operator calls that were searched is wrong by itself"
     return finding(
         Check.PARITY,
-        first.kind or Kind.PARITY_SCATTER,
+        kind,
         words,
-        detail=first.yardstick.group,
-        measure=worst,
+        detail=detail,
+        others=[Outcome.of(Kind(one.kind), operators.pattern(one)) for one in deviations],
+        measure=max(one.ratio for one in wrong),
+        deviations=[asdict(one) for one in deviations],
+        searched=seen.search.searched if seen.search else None,
         first=_facts(first),
         wrong=[_facts(one) for one in sorted(wrong, key=lambda one: -one.ratio)[:SHOWN]],
         wrong_by_group=dict(Counter(one.yardstick.group for one in wrong)),

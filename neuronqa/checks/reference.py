@@ -6,6 +6,7 @@ import numpy as np
 
 from neuronqa.checks.ending import Ending, Manner, build_kind, reference_kind
 from neuronqa.checks.finding import blocked, finding
+from neuronqa.checks.pattern import masked
 from neuronqa.checks.tensors import Array, Arrays
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.observation import Exit, Observation, Progress
@@ -48,7 +49,7 @@ def _stopped(end: Ending) -> Check | None:
 def _failed(check: Check, end: Ending, left: Exit) -> Finding:
     failure = end.failure
     if failure is not None and failure.kind:
-        kind, detail, words = Kind(failure.kind), failure.detail, failure.message
+        kind, detail, words = Kind(failure.kind), masked(failure.detail), failure.message
     elif end.manner is Manner.ERROR and failure is not None:
         kind = build_kind(end) if check is Check.BUILD else reference_kind(end)
         detail, words = end.detail, f"raised {failure.error}: {failure.message[:300]}"

@@ -46,6 +46,8 @@ class Seen:
     left: Exit
     variant: Variant
     thresholds: Thresholds
+    search: Observation | None = None
+    """What a search for the operator to blame found, where one was made."""
 
     @cached_property
     def end(self) -> Ending:

@@ -6,17 +6,18 @@ parameters whose first gradient is not noise: AdamW turns a noise gradient into 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
+from neuronqa.checks import operators
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
 from neuronqa.checks.tensors import ROUNDOFF, Array
 from neuronqa.domain.case import Dtype
 from neuronqa.domain.finding import Finding
-from neuronqa.domain.outcome import Check, Kind
+from neuronqa.domain.outcome import Check, Kind, Outcome
 from neuronqa.domain.policy import Thresholds
 
 ANSWERS: Final = Check.TRAIN
@@ -59,7 +60,7 @@ def judge(seen: Seen) -> Finding:
     signals = [_signal(seen, name, kind) for name, kind in _SIGNALS]
     found = _non_finite(signals) or _by_shape(signals[0]) or _by_first(signals)
     if found is not None:
-        return found
+        return _blamed(seen, found)
     if stopped is not None:
         return blocked(Check.TRAIN, stopped)
     if loss.size < signals[0].cpu.size:
@@ -67,6 +68,16 @@ def judge(seen: Seen) -> Finding:
     worst = max(float(signal.ratios.max()) for signal in signals)
     words = f"{loss.size} steps inside the envelope, at most {worst:.2g} of its width from the CPU's curve"
     return finding(Check.TRAIN, Kind.TRAIN_PASS, words, measure=worst, **_curves(signals))
+
+
+def _blamed(seen: Seen, found: Finding) -> Finding:
+    """Name the operator that a search found to blame."""
+    blamed = operators.to_blame(seen.search.deviations) if seen.search else None
+    if blamed is None:
+        return found
+    name = operators.pattern(blamed)
+    words = f"{found.evidence['words']}; {name} is wrong, first in {blamed.progress.value}"
+    return replace(found, outcome=Outcome.of(found.outcome.kind, name), evidence={**found.evidence, "words": words})
 
 
 _SIGNALS: Final = (

@@ -22,8 +22,8 @@ from neuronqa.errors import BadInput
 WIDER: Final = {torch.float32: torch.float64, torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 
-_SECRETLY_MUTABLE: Final = frozenset({"aten::native_batch_norm", "aten::batch_norm"})
-"""Operators that write running statistics without saying so in their schema."""
+_NOT_WIDENED: Final = ("aten::native_batch_norm", "aten::batch_norm", "aten::_scaled_dot_product_*")
+"""Operators that write running statistics without saying so in their schema, or return a float32 beside bfloat16."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,11 @@ def _results(change: Callable[[Tensor, Mapping[str, Any]], Tensor]) -> Way:
 
 def _wide(call: Call) -> Any:
     """The operator in a wider dtype, its results rounded once: an arithmetic that is better than the CPU's."""
-    if call.func._schema.is_mutable or "dtype" in call.kwargs or call.func._schema.name in _SECRETLY_MUTABLE:
+    if (
+        call.func._schema.is_mutable
+        or "dtype" in call.kwargs
+        or any(fnmatchcase(call.func._schema.name, one) for one in _NOT_WIDENED)
+    ):
         return call.run()
     narrow = {value.dtype for value in call.args if _floating(value) and value.dtype in WIDER}
     if len(narrow) != 1:

@@ -158,11 +158,33 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Deviation:
+    """An operator whose result on the device is not what its own inputs make of it on the host."""
+
+    op: str
+    dtype: str
+    position: int
+    """Its first wrong call, counted over all calls of the run."""
+    kind: str
+    """A `parity:` kind."""
+    ratio: float
+    """Distance from float64 in tolerances, at its worst."""
+    calls: int = 1
+    wrong: int = 1
+    """How many of its calls were wrong."""
+    progress: Progress = Progress.FORWARD
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """Of the inputs of the first wrong call."""
+    strides: tuple[tuple[int, ...], ...] = ()
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observation:
     """The JSON half of what a child saw."""
 
     role: str
-    """`reference` or `device`."""
+    """`reference`, `device` or `deviation`."""
     reached: Progress
     failure: Failure | None = None
     parameters: int = 0
@@ -183,6 +205,10 @@ class Observation:
     no_oracle: str = ""
     """Why the reference has no float64 run, if it has none: parity then has no power."""
     dtypes: Mapping[str, str] = field(default_factory=dict)
+    deviations: tuple[Deviation, ...] = ()
+    """What a search found, in the order of their first wrong calls."""
+    searched: int = 0
+    """Calls a search compared."""
     not_observable: tuple[str, ...] = ()
     """Names of checks whose facts this device cannot give."""
     seconds: Mapping[str, float] = field(default_factory=dict)
@@ -226,6 +252,7 @@ _NESTED: Final[Mapping[str, type[Any]]] = {
 }
 _NESTED_LISTS: Final[Mapping[tuple[type[Any], str], type[Any]]] = {
     (Observation, "ops"): OpUse,
+    (Observation, "deviations"): Deviation,
     (GraphUse, "breaks"): GraphBreak,
 }
 _ENUMS: Final[Mapping[str, type[StrEnum]]] = {"reached": Progress, "progress": Progress, "placement": Placement}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -41,18 +41,34 @@ class _Run:
     watch: GraphWatch | None = None
 
 
+class Watching:
+    """How a run is watched: as the device records itself. A search watches otherwise."""
+
+    def recording(self, device: Device, mark: Marks) -> Recording:
+        del mark
+        return device.recording()
+
+    def report(self, observation: Observation) -> Observation:
+        """The last word on what is written."""
+        return observation
+
+
+AS_RECORDED: Final = Watching()
+
+
 def observe(
     request: Mapping[str, Any],
     build: Build,
     adapter: Callable[[str], Adapter],
     emit: Callable[[Progress], None],
+    watching: Watching = AS_RECORDED,
 ) -> None:
     """Fill `request["out"]`. What the model or the device raises is data; only our own faults raise."""
     mark = Marks(emit)
     folder = Path(request["out"])
     run = _Run(Observation(role="device", reached=Progress.STARTED), Notes(parameter_names=()))
     try:
-        _observe(request, build, adapter, mark, run)
+        _observe(request, build, adapter, mark, run, watching)
         reached = Progress.DONE
     except (BuildFailure, NeuronQAError):
         raise  # The reference built the same workload: that it cannot be built or loaded here is our fault.
@@ -61,11 +77,16 @@ def observe(
         run.observation = replace(run.observation, failure=_failure(error, mark.current, run.device))
     mark(Progress.REPORT)
     write_arrays(folder / TENSOR_FILE, {**run.notes.arrays, **run.notes.curves()})
-    write_observation(folder, _finish(run, reached))
+    write_observation(folder, watching.report(_finish(run, reached)))
 
 
 def _observe(
-    request: Mapping[str, Any], build: Build, adapter: Callable[[str], Adapter], mark: Marks, run: _Run
+    request: Mapping[str, Any],
+    build: Build,
+    adapter: Callable[[str], Adapter],
+    mark: Marks,
+    run: _Run,
+    watching: Watching,
 ) -> None:
     variant = Variant.parse(request["variant"])
     order = BuildOrder.from_json(request["order"])
@@ -80,7 +101,7 @@ def _observe(
     moved = structure.after_move(subject.module, device.torch_device)
     run.observation = replace(run.observation, state=moved, not_observable=device.not_observable)
     write_observation(Path(request["out"]), replace(run.observation, reached=Progress.LOAD))
-    run.recording = device.recording()
+    run.recording = watching.recording(device, mark)
     run.notes.aside = _paused(run.recording)
     with _compilation(subject, variant, device, mark, run):
         _execute(subject, variant, int(request["steps"]), mark, run)

@@ -1,8 +1,8 @@
 """The judge: reads what the children left and says what it means. It loads no torch, no device, no build order.
 
 `python -m neuronqa.worker.judge` reads JSON lines `{"role": "reference", "reference", "exit"}` or `{"role": "device",
-"reference", "device", "exit", "variant", "thresholds"}` and writes one JSON line each: `{"findings": [...]}`, or
-`{"error": "..."}` for a line that is not such a request or files it cannot read.
+"reference", "device", "exit", "variant", "thresholds"}`, maybe with `"search"`, and writes one JSON line each:
+`{"findings": [...]}`, or `{"error": "..."}` for a line that is not such a request or files it cannot read.
 """
 
 from __future__ import annotations
@@ -40,9 +40,17 @@ def judge_reference(reference: Path, left: Exit) -> tuple[Finding, ...]:
 
 
 def judge_device(
-    reference: Path, device: Path, left: Exit, variant: Variant, thresholds: Thresholds
+    reference: Path,
+    device: Path,
+    left: Exit,
+    variant: Variant,
+    thresholds: Thresholds,
+    search: Path | None = None,
 ) -> tuple[Finding, ...]:
-    """One finding for each device check that applies to `variant`, in the order of :class:`Check`."""
+    """One finding for each device check that applies to `variant`, in the order of :class:`Check`.
+
+    `search` is the folder of a search for the operator to blame, made after parity failed.
+    """
     asked = [check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant)]
     known, tensors = read_observation(reference), read_tensors(reference)
     if known is None or not references.fit(known, tensors):
@@ -55,6 +63,7 @@ def judge_device(
         left=left,
         variant=variant,
         thresholds=thresholds,
+        search=read_observation(search) if search is not None else None,
     )
     judges = device_checks()
     return tuple(judges[check](seen) for check in asked)
@@ -67,7 +76,8 @@ def answer(request: Mapping[str, Any]) -> tuple[Finding, ...]:
     if request["role"] == "reference":
         return judge_reference(reference, left)
     variant = Variant.parse(request["variant"])
-    return judge_device(reference, Path(request["device"]), left, variant, Thresholds(**request["thresholds"]))
+    search = Path(request["search"]) if request.get("search") else None
+    return judge_device(reference, Path(request["device"]), left, variant, Thresholds(**request["thresholds"]), search)
 
 
 def main() -> None:

@@ -63,7 +63,13 @@ class Judge:
         return self._ask({"role": "reference", "reference": str(folder), "exit": asdict(left)})
 
     def device(
-        self, reference: Path, folder: Path, left: Exit, variant: Variant, thresholds: Thresholds
+        self,
+        reference: Path,
+        folder: Path,
+        left: Exit,
+        variant: Variant,
+        thresholds: Thresholds,
+        search: Path | None = None,
     ) -> tuple[Finding, ...]:
         """Raises JudgeFailed."""
         return self._ask(
@@ -74,6 +80,7 @@ class Judge:
                 "exit": asdict(left),
                 "variant": str(variant),
                 "thresholds": asdict(thresholds),
+                "search": str(search) if search else None,
             }
         )
 

@@ -6,7 +6,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from neuronqa.domain.case import Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import AttemptResult, Job, ReferenceResult, Ticket
 from neuronqa.domain.observation import OBSERVATION_FILE, Curve, Envelope, Exit, Observation, Progress
-from neuronqa.domain.outcome import Check, Kind, Outcome
+from neuronqa.domain.outcome import Check, Kind, Outcome, Stage, Standing
 from neuronqa.domain.policy import Limits, applies
 from neuronqa.domain.workload import ModuleSpec
 from neuronqa.errors import InvariantBroken
@@ -24,6 +24,8 @@ from neuronqa.worker.supervisor import Supervisor
 
 OF_THE_REFERENCE: Final = (Check.BUILD, Check.INPUTS, Check.REFERENCE)
 _OBSERVATION_LIMIT: Final = 64 << 20
+_SEARCHING: Final = 0.6
+"""Share of the time left in which a search compares; it needs the rest to load before and to finish after."""
 _LEAST_S: Final = 1.0
 """A probe with less time left than this is not begun."""
 
@@ -105,6 +107,9 @@ class JobRunner:
             left,
             lambda: self._judge.device(reference.folder, out, left, ticket.variant, thresholds),
         )
+        left_s = limits.deadline_s - left.wall_s
+        if wrong_numbers(findings) and left_s >= _LEAST_S:
+            findings = self._blame(ticket, reference, out, left, findings, replace(limits, deadline_s=left_s))
         seen = observed(out) or Observation(role="device", reached=left.progress)
         folders.remove(out)
         return AttemptResult(
@@ -123,6 +128,37 @@ class JobRunner:
             started=started,
             memory_peak=seen.memory_peak,
         )
+
+    def _blame(
+        self,
+        ticket: Ticket,
+        reference: Reference,
+        device: Path,
+        left: Exit,
+        findings: tuple[Finding, ...],
+        limits: Limits,
+    ) -> tuple[Finding, ...]:
+        """Search for the operator that gives wrong numbers, and judge again with what was found."""
+        out = self._folder / f"search-{next(self._numbers)}"
+        thresholds = self._job.thresholds
+        parity = any(one.check is Check.PARITY and one.outcome.standing is Standing.FAIL for one in findings)
+        more = {
+            "order": ticket.order.to_json(),
+            "reference": str(reference.folder),
+            "thresholds": asdict(thresholds),
+            "seconds": limits.deadline_s * _SEARCHING,
+            "steps": 1 if parity else thresholds.train_steps,
+        }
+        searched = self._play("deviation", ticket.variant, out, limits, more)
+        try:
+            if not searched.done or searched.fault:
+                return findings
+            return self._judge.device(reference.folder, device, left, ticket.variant, thresholds, out)
+        except JudgeFailed as failed:
+            log.warning("A search was not judged: %s.", failed, extra={"action": "judge_failed"})
+            return findings
+        finally:
+            folders.remove(out)
 
     def _play(
         self, role: str, variant: Variant, out: Path, limits: Limits, more: Mapping[str, Any] | None = None
@@ -158,6 +194,14 @@ def limits_of(job: Job) -> Limits:
         job.limits,
         deadline_s=min(spec.deadline_s or job.limits.deadline_s, job.limits.deadline_s),
         memory_mb=min(spec.memory_mb or job.limits.memory_mb, job.limits.memory_mb),
+    )
+
+
+def wrong_numbers(findings: Sequence[Finding]) -> bool:
+    """Did it run, but compute or train something else than the CPU?"""
+    return any(
+        one.outcome.kind.stage in (Stage.PARITY, Stage.TRAIN) and one.outcome.standing is Standing.FAIL
+        for one in findings
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.observation import Exit, Observation, Progress
 from neuronqa.domain.outcome import Check
 from neuronqa.domain.policy import Thresholds
-from neuronqa.worker import device_child, reference
+from neuronqa.worker import deviation, device_child, reference
 from neuronqa.worker.exchange import read_observation
 from neuronqa.worker.judge import judge_device, judge_reference
 from neuronqa.workload.runnable import Runnable
@@ -71,8 +71,28 @@ class Stage:
         device_child.observe(request, build_from({self.name: self.factory}), adapter, heard.append)
         return self.judge()
 
-    def judge(self, left: Exit = DONE) -> dict[Check, Finding]:
-        found = judge_device(self.reference, self.device, left, Variant.parse(self.variant), Thresholds())
+    def search(
+        self, device: str = "cpu", fault: Mapping[str, Any] | None = None, seconds: float = 60.0
+    ) -> dict[Check, Finding]:
+        """Look for the operator to blame, and judge again."""
+        folder = self.folder / "search"
+        folder.mkdir(parents=True, exist_ok=True)
+        request = {
+            "workload": workload(self.name).to_json(),
+            "variant": self.variant,
+            "steps": 1,
+            "order": BuildOrder(device=device, profile="", fault=fault).to_json(),
+            "reference": str(self.reference),
+            "out": str(folder),
+            "thresholds": asdict(Thresholds()),
+            "seconds": seconds,
+        }
+        deviation.search(request, build_from({self.name: self.factory}), registry.adapter, lambda _: None)
+        return self.judge(search=folder)
+
+    def judge(self, left: Exit = DONE, search: Path | None = None) -> dict[Check, Finding]:
+        variant = Variant.parse(self.variant)
+        found = judge_device(self.reference, self.device, left, variant, Thresholds(), search)
         return {finding.check: finding for finding in found}
 
     def seen(self) -> Observation:

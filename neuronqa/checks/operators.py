@@ -1,0 +1,59 @@
+"""One call of an operator: what the device made of its inputs against what the host makes of the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from neuronqa.checks.tensors import Array, Measured, Yardstick, gauge, measure, sharpen, spread
+from neuronqa.domain.case import Dtype
+from neuronqa.domain.observation import Deviation
+from neuronqa.domain.outcome import Kind
+from neuronqa.domain.policy import Thresholds
+
+DECISIVE: Final = 0.1
+"""A deviation smaller than this share of the worst is not what broke the model, however early it came."""
+
+
+def compare(device: Array, same: Array, oracle: Array, dtype: Dtype, thresholds: Thresholds) -> Measured:
+    """Compare one result. `same` and `oracle` are the host's in the call's own dtype and in float64.
+
+    Where the host itself gets NaN or Inf the device must get the same; the rest is measured.
+    """
+    if device.shape != same.shape:
+        note = f"shape {device.shape} instead of {same.shape}"
+        return Measured(
+            yardstick=Yardstick(name="result", count=same.size), ratio=np.inf, kind=Kind.PARITY_SHAPE, note=note
+        )
+    if same.dtype.kind != "f":
+        return _exact(device, same)
+    finite = np.isfinite(same)
+    if not finite.all():
+        odd = ~finite
+        if not np.array_equal(device[odd], same[odd], equal_nan=True):
+            note = "not the NaN or Inf that the host gets"
+            stick = Yardstick(name="result", count=same.size)
+            return Measured(yardstick=stick, ratio=np.inf, kind=Kind.PARITY_SCATTER, note=note)
+        device, same, oracle = device[finite], same[finite], oracle[finite]
+    noise, gains = spread(oracle, [same])
+    stick = sharpen([gauge("result", same, oracle, noise, gains)], dtype, thresholds)["result"]
+    return measure(device, oracle, stick)
+
+
+def to_blame(deviations: Sequence[Deviation]) -> Deviation | None:
+    """The first deviation that is not small beside the worst: what is wrong by a tolerance or two did not do what a
+    thousand tolerances did."""
+    worst = max((one.ratio for one in deviations), default=0.0)
+    return next((one for one in deviations if one.ratio >= DECISIVE * worst), None)
+
+
+def pattern(one: Deviation) -> str:
+    """`aten::gelu float32`"""
+    return f"{one.op} {one.dtype}".strip()
+
+
+def _exact(device: Array, same: Array) -> Measured:
+    stick = Yardstick(name="result", count=same.size, exact=True)
+    return measure(device, same, stick)
