@@ -18,7 +18,7 @@ leading axis, these runs, the plain one first; float64's own are below `oracle/c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -259,7 +259,7 @@ _ENUMS: Final[Mapping[str, type[StrEnum]]] = {"reached": Progress, "progress": P
 
 
 def _restore(cls: type[Any], key: str, value: Any) -> Any:
-    if key not in {f.name for f in fields(cls)}:
+    if key not in cls.__dataclass_fields__:
         raise TypeError(f"{cls.__name__} has no field {key!r}")
     if key in _ENUMS:
         return _ENUMS[key](value)

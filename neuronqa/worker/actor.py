@@ -38,7 +38,9 @@ log = logging.getLogger(__name__)
 
 def outfit(device: str) -> zygote.Settings:
     """What a zygote imports. No device is loaded in it: each child loads the build it is ordered."""
-    return zygote.Settings(preload=(*PRELOAD, *DEVICE_MODULES.get(device, ())))
+    return zygote.Settings(
+        preload=(*PRELOAD, *DEVICE_MODULES.get(device, ())), warm="neuronqa.worker.warm:warm_compile"
+    )
 
 
 def versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from neuronqa.errors import InvariantBroken
-from neuronqa.worker import limits, linux
+from neuronqa.worker import linux, processes
 
 SHARED_MEMORY: Final = Path("/dev/shm")
 FIRST_CHILD_UID: Final = 0x7F00_0000
@@ -132,7 +132,7 @@ def kill_descendants(confinement: Confinement) -> int:
         return _kill_all_but_me()
     _freeze_descendants()
     killed = 0
-    while pids := limits.children(os.getpid()):
+    while pids := processes.children(os.getpid()):
         for pid in pids:
             os.kill(pid, signal.SIGKILL)  # not yet reaped, so the number is still its own
         for pid in pids:
@@ -160,7 +160,7 @@ def _kill_all_but_me() -> int:
 def _freeze_descendants() -> None:
     """Stop them all first: what is stopped cannot fork, and still counts against the limit on processes."""
     family = {os.getpid()}
-    while fresh := set(limits.descendants(os.getpid())) - family:
+    while fresh := set(processes.descendants(os.getpid())) - family:
         family |= fresh
         for pid in fresh:
             _stop(pid, family)
@@ -173,7 +173,7 @@ def _stop(pid: int, family: set[int]) -> None:
         return
     try:
         # The number may have passed to a stranger before the handle was opened; afterwards it cannot.
-        if limits.parent(pid) in family:
+        if processes.parent(pid) in family:
             signal.pidfd_send_signal(handle, signal.SIGSTOP)
     except (ProcessLookupError, PermissionError):
         return

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from neuronqa.errors import EnvironmentFault, InvariantBroken
-from neuronqa.worker import frames, limits, zygote
+from neuronqa.worker import frames, processes, zygote
 from neuronqa.worker.confine import Confinement
 
 START_S: Final = 300.0
@@ -37,6 +37,7 @@ class ZygoteHandle:
     def __init__(self, settings: zygote.Settings) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise InvariantBroken("a zygote was started off the main thread")
+        self._proc: int | None = None
         self._errors = frames.memory_file("zygote-output", b"")
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._keeper = subprocess.Popen(
@@ -69,9 +70,12 @@ class ZygoteHandle:
         if message["kind"] != "ready":
             raise ZygoteLost(message["error"].strip().splitlines()[-1])
         self.confinement = Confinement(message["confinement"])
-        self.pid = limits.process_of(descriptors[0])
+        itself, self._proc = descriptors
+        self.pid = processes.process_of(itself)
         """The zygote itself, not its keeper."""
-        os.close(descriptors[0])
+        os.close(itself)
+        sees = Path(f"/proc/self/fd/{self._proc}") if self.confinement is Confinement.SEALED else None
+        self.family = processes.Family(self.pid, sees)
         self.start_s = time.monotonic() - began
 
     @property
@@ -115,7 +119,9 @@ class ZygoteHandle:
         except subprocess.TimeoutExpired:
             self._keeper.kill()
             self._keeper.wait()
-        os.close(self._errors)
+        for descriptor in (self._errors, self._proc):
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 def import_path() -> str:

@@ -38,6 +38,8 @@ _MOUNT_ATTR_RDONLY = 1
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _IPC_RMID = 0
+_MADV_COLLAPSE = 25
+_HUGE_PAGE = 2 << 20
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
 
@@ -130,6 +132,19 @@ def raise_loopback() -> None:
     """Bring `lo` up in this network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         fcntl.ioctl(handle, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
+
+
+def use_huge_pages() -> None:
+    """Back this process's own memory by huge pages where it can be: a fork copies one entry for 512.
+
+    Best effort (madvise(2), MADV_COLLAPSE, Linux 6.1): what cannot be collapsed stays as it is.
+    """
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, rights, _, _, _, *name = line.split()
+        if rights.startswith("rw") and name in ([], ["[heap]"]):
+            first, end = (int(bound, 16) for bound in span.split("-"))
+            for address in range(-first // _HUGE_PAGE * -_HUGE_PAGE, end - _HUGE_PAGE + 1, _HUGE_PAGE):
+                _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(_HUGE_PAGE), _MADV_COLLAPSE)
 
 
 def capabilities() -> int:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from neuronqa.domain.observation import Exit
-from neuronqa.worker import folders, frames, limits
+from neuronqa.worker import folders, frames, limits, processes
 from neuronqa.worker.capture import HeadAndTail
 from neuronqa.worker.handle import ZygoteHandle, ZygoteLost
 
@@ -23,7 +23,7 @@ SETUP_S: Final = 20.0
 """From the fork to the first line of the role."""
 ANSWER_S: Final = 60.0
 """A zygote that should answer and does not for so long is lost. Sweeping up a fork bomb takes its time."""
-_LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.1
 _DUMP_S: Final = 0.05
 _READ: Final = 1 << 16
 _STACK_LIMIT: Final = 16 * 1024
@@ -85,7 +85,6 @@ class Watch:
             os.close(theirs)
             os.close(order)
         self._child = self._keep(descriptors[0])
-        self._pid = limits.process_of(self._child)
 
     def exit(self) -> Exit:
         """Return how the child ended, with nothing of it left running."""
@@ -126,16 +125,17 @@ class Watch:
         self._kill(Killed.DEADLINE if self._page.read().started else Killed.SETUP)
 
     def _look(self) -> None:
-        if limits.is_stopped(self._zygote.pid):
+        if processes.is_stopped(self._zygote.pid):
             raise ZygoteLost("it was stopped")
-        family = limits.descendants(self._zygote.pid)
-        if len(family) > limits.PROCESSES:
+        family = self._zygote.family
+        members = family.members()
+        if len(members) > limits.PROCESSES:
             self._kill(Killed.PROCESSES)
         kept = sum(folders.size(Path(folder)) for folder in self._task.writable)
-        used = sum(map(limits.resident, family)) - self._base["anonymous"] + kept
-        if used > self._memory and len(family) > 1:
+        used = family.resident(members) - self._base["anonymous"] + kept
+        if used > self._memory and len(members) > 1:
             # Processes share pages, so the sum is too high; this one is exact, and some ms slow.
-            used = sum(map(limits.proportional, family)) - self._base["anonymous"] + kept
+            used = family.proportional(members) - self._base["anonymous"] + kept
         self._most = max(self._most, used)
         if used > self._memory:
             self._kill(Killed.MEMORY)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from neuronqa.worker import child, confine, frames, limits, linux
+from neuronqa.worker import child, confine, frames, linux, processes
 from neuronqa.worker.confine import Confinement
 
 TRUSTED_PREFIX: Final = "transformers.models."
@@ -137,10 +137,9 @@ class Zygote:
             module, _, function = self._settings.warm.partition(":")
             getattr(importlib.import_module(module), function)()
         _make_fork_safe()
+        linux.use_huge_pages()
         seconds = time.monotonic() - began
-        me = os.pidfd_open(os.getpid())
-        frames.send(self._control, {"kind": "ready", "confinement": self._confinement, "seconds": seconds}, [me])
-        os.close(me)
+        self._introduce(seconds)
         while True:
             try:
                 message, descriptors = frames.receive(self._control)
@@ -150,6 +149,13 @@ class Zygote:
                 self._import(message["modules"])
             else:
                 self._fork(descriptors)
+
+    def _introduce(self, seconds: float) -> None:
+        """Tell that it is ready; and hand over itself, and the processes it sees."""
+        shown = [os.pidfd_open(os.getpid()), os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)]
+        frames.send(self._control, {"kind": "ready", "confinement": self._confinement, "seconds": seconds}, shown)
+        for descriptor in shown:
+            os.close(descriptor)
 
     def _import(self, modules: list[str]) -> None:
         """Import on request. A module that cannot be imported is the child's news to tell."""
@@ -164,7 +170,7 @@ class Zygote:
     def _fork(self, descriptors: list[int]) -> None:
         """Fork a child, tell its process, wait for its end, sweep up after it, tell how it ended."""
         task_file, page, output, stack = descriptors
-        base = {"anonymous": limits.own_memory("RssAnon"), "resident": limits.own_memory("VmRSS")}
+        base = {"anonymous": processes.memory("self", "RssAnon"), "resident": processes.memory("self", "VmRSS")}
         pid = os.fork()
         if pid == 0:
             self._play(task_file, page, output, stack)

@@ -18,7 +18,7 @@ import pytest
 
 from neuronqa.domain.observation import Exit, Progress
 from neuronqa.domain.policy import Limits
-from neuronqa.worker import confine, limits
+from neuronqa.worker import confine, processes
 from neuronqa.worker.confine import Confinement
 from neuronqa.worker.folders import WorkFolder
 from neuronqa.worker.supervisor import Supervisor
@@ -55,7 +55,7 @@ class Bench:
 
     def assert_nothing_left(self) -> None:
         self.clear()
-        assert limits.descendants(self.supervisor.start().pid) == []
+        assert processes.descendants(self.supervisor.start().pid) == []
         assert [path.name for path in self.work.iterdir()] == []
 
     def assert_neighbour_unharmed(self) -> None:

@@ -402,3 +402,20 @@ def write(request: Request, role: str) -> None:
 def leave_orphans_and_hang(request: Request) -> None:
     leave_orphans(request)
     hang_in_python(request)
+
+
+def nothing(_request: Request) -> None:
+    return
+
+
+def note_time(request: Request) -> None:
+    (Path(request["out"]) / "time").write_text(str(time.monotonic()))
+
+
+def note_time_and_crash(request: Request) -> None:
+    note_time(request)
+    ctypes.string_at(0)
+
+
+def hold(_request: Request) -> None:
+    time.sleep(0.35)

@@ -14,7 +14,7 @@ import pytest
 
 from neuronqa.domain.observation import Progress
 from neuronqa.errors import EnvironmentFault, InvariantBroken
-from neuronqa.worker import confine, folders, frames, limits
+from neuronqa.worker import confine, folders, frames, processes
 from neuronqa.worker.capture import HEAD, TAIL, HeadAndTail
 from neuronqa.worker.confine import Confinement
 from neuronqa.worker.folders import WorkFolder
@@ -152,9 +152,9 @@ def test_a_process_with_somebody_elses_number_is_not_stopped() -> None:
     """The number of a descendant passed to a stranger between being listed and being stopped."""
     with subprocess.Popen(["sleep", "60"]) as stranger:
         confine._stop(stranger.pid, family={1 << 22})
-        assert not limits.is_stopped(stranger.pid)
+        assert not processes.is_stopped(stranger.pid)
         confine._stop(stranger.pid, family={os.getpid()})
-        while not limits.is_stopped(stranger.pid):
+        while not processes.is_stopped(stranger.pid):
             time.sleep(0.001)
         stranger.send_signal(signal.SIGKILL)
 
@@ -167,9 +167,11 @@ def test_nothing_but_the_first_process_of_a_namespace_kills_all_others() -> None
 def test_a_process_that_is_gone_reads_as_nothing() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    assert limits.children(gone.pid) == []
-    assert (limits.resident(gone.pid), limits.proportional(gone.pid), limits.parent(gone.pid)) == (0, 0, 0)
-    assert not limits.is_stopped(gone.pid)
+    assert processes.children(gone.pid) == []
+    assert (processes.memory(gone.pid, "VmRSS"), processes.parent(gone.pid)) == (0, 0)
+    assert not processes.is_stopped(gone.pid)
+    family = processes.Family(gone.pid, None)
+    assert (family.members(), family.resident([gone.pid]), family.proportional([gone.pid])) == ([], 0, 0)
 
 
 FAMILY = """
@@ -182,9 +184,9 @@ thread.join()
 
 def test_descendants_are_found_through_threads_and_generations() -> None:
     with subprocess.Popen([sys.executable, "-c", FAMILY]) as parent:
-        while len(found := limits.descendants(parent.pid)) < 2:
+        while len(found := processes.descendants(parent.pid)) < 2:
             time.sleep(0.005)
-        assert limits.parent(found[0]) == parent.pid
-        assert limits.parent(found[1]) == found[0]
+        assert processes.parent(found[0]) == parent.pid
+        assert processes.parent(found[1]) == found[0]
         for pid in (*found, parent.pid):
             os.kill(pid, signal.SIGKILL)
