@@ -2,15 +2,19 @@
 
 In a process of its own, because Ray reads whether it asks for a token when it is first imported.
 
-    python -m tests.ray_scenarios
+    python -m tests.ray_scenarios [sweep]
+
+With `sweep`, one scene with the fleet as a sweep gets it.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -24,7 +28,7 @@ from tests.stand_in import StandIn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from neuronqa.sweep.fleet import Completion
+    from neuronqa.sweep.fleet import Completion, Fleet
     from neuronqa.sweep.ray_fleet import RayFleet
 
 PATIENCE_S = 120
@@ -35,7 +39,7 @@ def named(name: str) -> Job:
     return job(workload(name))
 
 
-def collect(fleet: RayFleet, n: int) -> list[Completion]:
+def collect(fleet: Fleet, n: int) -> list[Completion]:
     until = time.monotonic() + PATIENCE_S
     found: list[Completion] = []
     while len(found) < n and time.monotonic() < until:
@@ -92,7 +96,7 @@ def silence(start: Start) -> dict[str, Any]:
         return {"lost": lost, "next": serve(fleet)}
 
 
-def serve(fleet: RayFleet) -> bool:
+def serve(fleet: Fleet) -> bool:
     """Is a job that comes after the trouble done?"""
     fleet.await_first()
     one = named("willing")
@@ -101,8 +105,8 @@ def serve(fleet: RayFleet) -> bool:
 
 
 def no_birth(start: Start, device: str, start_s: float) -> str:
-    limits = {"MOURNING": 2, "START_S": start_s}
-    with patch.multiple("neuronqa.sweep.ray_fleet", **limits), start(device=device) as fleet:
+    limits = patch.multiple("neuronqa.sweep.ray_fleet", MOURNING=2, START_S=start_s)
+    with limits, start(device=device) as fleet:
         try:
             fleet.await_first()
         except EnvironmentFault as error:
@@ -137,5 +141,20 @@ def main() -> None:
     print(json.dumps(facts))
 
 
+def sweep() -> None:
+    from neuronqa.device.prepare import Prepared
+    from neuronqa.sweep.run import SweepRequest, ray_fleet
+    from tests.builders import ORDER, vector
+
+    prepared = Prepared(order=replace(ORDER, device="willing"), vector=vector(), seconds=0.0)
+    actor = patch("neuronqa.worker.actor.CaseActor", StandIn)
+    with actor, ray_fleet(SweepRequest(catalog="none", workers=1), prepared) as fleet:
+        fleet.await_first()
+        fleet.submit(1, named("dies"))
+        lost = [fate(one) for one in collect(fleet, 1)]
+        followed = serve(fleet)
+    print(json.dumps({"lost": lost, "next": followed}))
+
+
 if __name__ == "__main__":
-    main()
+    sweep() if sys.argv[1:] == ["sweep"] else main()

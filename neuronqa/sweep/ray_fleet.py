@@ -100,7 +100,7 @@ class RayFleet:
         try:
             results: list[JobResult] = ray.get(call)
         except RayError as error:
-            self._bury(slot, f"{type(error).__name__}: {str(error).splitlines()[0][:160]}")
+            self._bury(slot, _reason(error))
             return
         token = slot.calls.pop(call)
         del slot.deadlines[call]
@@ -114,8 +114,7 @@ class RayFleet:
         try:
             ray.get(birth)
         except RayError as error:
-            said = str(getattr(error, "cause", None) or error).strip().splitlines()
-            self._mourn(said[-1] if said else type(error).__name__)
+            self._mourn(_reason(error))
             self._bury(slot, "")
             return
         self._stillborn = 0
@@ -143,6 +142,13 @@ class RayFleet:
                 self._births = {birth: other for birth, other in self._births.items() if other is not slot}
                 self._mourn("the worker did not start in time")
             self._bury(slot, "the worker did not answer in time")
+
+
+def _reason(error: RayError) -> str:
+    """What happened to an actor in one line; an exception it raised by its own name."""
+    cause = getattr(error, "cause", None) or error
+    said = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {said[0][:160]}" if said else type(cause).__name__
 
 
 def patience(job: Job) -> float:
