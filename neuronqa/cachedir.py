@@ -20,7 +20,7 @@ def cache_dir() -> Path:
     elif shared:
         path = Path(shared) / "neuronqa"
     else:
-        path = Path.home() / ".cache" / "neuronqa"
+        path = _home() / ".cache" / "neuronqa"
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -28,6 +28,13 @@ def cache_dir() -> Path:
     if not os.access(path, os.W_OK | os.X_OK):
         raise _unwritable(path, "it is read-only")
     return path.resolve()
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as error:  # no HOME, and a user the machine does not know: common in containers
+        raise _unwritable(Path("~"), str(error)) from error
 
 
 def _unwritable(path: Path, why: str) -> EnvironmentFault:

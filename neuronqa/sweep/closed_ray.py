@@ -36,7 +36,8 @@ CLOSED: Final = {
 def local_ray(workers: int) -> Iterator[dict[str, str]]:
     """Start a closed Ray with `workers` slots on this machine, and stop it again. Yields the environment it runs in.
 
-    Raises EnvironmentFault if it does not start.
+    Ray reads most of it when it is first imported, so nothing may have imported it before. Raises EnvironmentFault if
+    it does not start.
     """
     environment = {**CLOSED, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     before = {name: os.environ.get(name) for name in environment}

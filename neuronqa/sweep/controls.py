@@ -63,7 +63,7 @@ class Control:
 
 
 def load_controls(policy: Policy) -> list[Control]:
-    """The bundled controls whose variant the policy runs. Raises EnvironmentFault for a broken installation."""
+    """The bundled controls for what the policy runs and asks. Raises EnvironmentFault for a broken installation."""
     base = folder("catalogs")
     path = base / "controls" / "controls.toml"
     try:
@@ -72,7 +72,7 @@ def load_controls(policy: Policy) -> list[Control]:
         controls = [_control(row, digest) for row in rows]
     except (OSError, tomllib.TOMLDecodeError, KeyError, ValueError, TypeError) as error:
         raise EnvironmentFault(f"the controls cannot be read: {error}", where=str(path)) from error
-    return [control for control in controls if control.variant in policy.variants]
+    return [c for c in controls if c.variant in policy.variants and c.guards.rung in policy.rungs]
 
 
 def assignments(

@@ -94,11 +94,13 @@ class RayFleet:
         if call in self._births:
             self._attend_birth(call)
             return
-        slot = next(slot for slot in self._slots if call in slot.calls)
+        slot = next((slot for slot in self._slots if call in slot.calls), None)
+        if slot is None:  # Its actor died with more than one call, and the first told of them all.
+            return
         try:
             results: list[JobResult] = ray.get(call)
         except RayError as error:
-            self._bury(slot, f"{type(error).__name__}: {str(error).splitlines()[0][:160]}")
+            self._bury(slot, _reason(error))
             return
         token = slot.calls.pop(call)
         del slot.deadlines[call]
@@ -112,15 +114,17 @@ class RayFleet:
         try:
             ray.get(birth)
         except RayError as error:
-            self._stillborn += 1
-            if self._stillborn >= MOURNING:
-                reason = str(getattr(error, "cause", None) or error).strip().splitlines()[-1]
-                raise EnvironmentFault(f"workers do not start: {reason}", hint="run `neuronqa doctor`") from error
-            self._slots.remove(slot)
-            self._spawn()
+            self._mourn(_reason(error))
+            self._bury(slot, "")
             return
         self._stillborn = 0
         slot.ready = True
+
+    def _mourn(self, why: str) -> None:
+        """An actor never became ready. Raises EnvironmentFault once too many in a row did not."""
+        self._stillborn += 1
+        if self._stillborn >= MOURNING:
+            raise EnvironmentFault(f"workers do not start: {why}", hint="run `neuronqa doctor`")
 
     def _bury(self, slot: _Slot, why: str) -> None:
         """An actor is gone with all it had in hand; another takes its place."""
@@ -132,13 +136,19 @@ class RayFleet:
     def _kill_overdue(self) -> None:
         now = time.monotonic()
         for slot in list(self._slots):
-            if any(deadline < now for deadline in slot.deadlines.values()):
-                if slot.ready:
-                    self._bury(slot, "the worker did not answer in time")
-                else:
-                    birth = next(b for b, s in self._births.items() if s is slot)
-                    del self._births[birth]
-                    self._bury(slot, "the worker did not start in time")
+            if all(deadline >= now for deadline in slot.deadlines.values()):
+                continue
+            if not slot.ready:
+                self._births = {birth: other for birth, other in self._births.items() if other is not slot}
+                self._mourn("the worker did not start in time")
+            self._bury(slot, "the worker did not answer in time")
+
+
+def _reason(error: RayError) -> str:
+    """What happened to an actor in one line; an exception it raised by its own name."""
+    cause = getattr(error, "cause", None) or error
+    said = str(cause).strip().splitlines()
+    return f"{type(cause).__name__}: {said[0][:160]}" if said else type(cause).__name__
 
 
 def patience(job: Job) -> float:

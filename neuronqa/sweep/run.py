@@ -7,8 +7,9 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Protocol
 
@@ -154,7 +155,8 @@ def ray_fleet(request: SweepRequest, prepared: Prepared, *, private: bool = True
     """A fleet on a closed local Ray; `private`: in a network of its own, from which nothing else can be reached."""
     if private:
         enter_private_network()
-    with local_ray(request.workers) as environment:
+    # Ray prints what befalls its workers on stdout, where somebody may expect JSON; each loss comes back as one anyway.
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), local_ray(request.workers) as environment:
         from neuronqa.sweep.ray_fleet import RayFleet
 
         settings = {"device": prepared.order.device}

@@ -118,6 +118,33 @@ def test_bad_input_is_one_line_and_its_exit_code(line: str, neuronqa: Command, p
     assert left_behind <= {"WHOLE-wal", "WHOLE-shm", "WHOLE.lock", "TEXT.lock"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 4, "no C++ compiler"),
+        (("--profile", "nonsense"), 3, "unknown device profile 'nonsense'"),
+    ],
+)
+def test_a_device_that_cannot_be_made_ready_is_one_line(
+    neuronqa: Command,
+    places: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    words: str,
+) -> None:
+    """The child that prepares it is real; the cache is empty, and there is no compiler."""
+    monkeypatch.setenv("NEURONQA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CXX", "/nowhere/c++")
+    said = neuronqa("sweep", "--catalog", places["CATALOG"], "--db", tmp_path / "new.db", *arguments)
+    assert said.code == code
+    assert said.out == ""
+    assert "Traceback" not in said.err
+    assert said.err.splitlines()[-1].startswith("neuronqa: ")
+    assert words in said.err.splitlines()[-1]
+
+
 def test_a_fault_of_ours_is_not_taken_for_a_missed_gate(
     neuronqa: Command, monkeypatch: pytest.MonkeyPatch, places: dict[str, Path]
 ) -> None:

@@ -1,6 +1,7 @@
 """Controls: what counts as caught, what withholds a rate, and that they travel like any other job."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +9,10 @@ from neuronqa.domain.case import AttemptKind
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import canonical_json
 from neuronqa.domain.outcome import Check, Kind, Rung
-from neuronqa.sweep.controls import Control, assignments, withheld
+from neuronqa.errors import EnvironmentFault
+from neuronqa.sweep import controls as controls_module
+from neuronqa.sweep.controls import Control, assignments, load_controls, withheld
+from neuronqa.sweep.policies import load_policy
 from tests.builders import COMPILED, EAGER, ORDER, QUICK, but, failed, job, passed, said, workload
 
 PLANTED = Control(
@@ -19,6 +23,7 @@ PLANTED = Control(
     guards=Check.PARITY,
     expected=("parity:scale", "parity:scatter"),
 )
+ANY_PARITY = replace(PLANTED, expected=("parity:*",))
 TWIN = replace(PLANTED, name="good-mm", fault=None, expected=("pass",))
 
 
@@ -32,6 +37,17 @@ TWIN = replace(PLANTED, name="good-mm", fault=None, expected=("pass",))
         (PLANTED, failed(EAGER, Check.RUN, Kind.RUN_CRASH, "SIGSEGV"), "not-run:blocked(run)", False),
         (PLANTED, [said(c, Kind.INFRA_LOST, "node") for c in Check], "infra:lost(node)", False),
         (PLANTED, [], "nothing", False),
+        (ANY_PARITY, failed(EAGER, Check.PARITY, Kind.PARITY_SIGN, "aten::mm"), "parity:sign(aten::mm)", True),
+        (ANY_PARITY, passed(EAGER), "parity:pass", False),
+        (ANY_PARITY, failed(EAGER, Check.RUN, Kind.RUN_CRASH), "not-run:blocked(run)", False),
+        (ANY_PARITY, [said(c, Kind.INFRA_LOST, "node") for c in Check], "infra:lost(node)", False),
+        (
+            ANY_PARITY,
+            but(passed(EAGER), said(Check.PARITY, Kind.INCONCLUSIVE_NO_POWER)),
+            "inconclusive:no-power",
+            False,
+        ),
+        (ANY_PARITY, [], "nothing", False),
         (PLANTED, [said(Check.RUN, Kind.RUN_PASS)], "nothing", False),
         (TWIN, passed(EAGER), "pass", True),
         (TWIN, but(passed(EAGER), said(Check.PARITY, Kind.PARITY_SCALE)), "parity:scale", False),
@@ -94,3 +110,48 @@ def test_the_order_of_controls_is_seeded() -> None:
 
     assert order(1) == order(1)
     assert order(1) != order(2)
+
+
+def test_the_bundled_controls_guard_every_rung_that_is_asked_with_a_fault_of_its_own() -> None:
+    for policy in (QUICK, load_policy("gating")):
+        controls = load_controls(policy)
+        faults = [control for control in controls if control.expected != ("pass",)]
+        assert {control.guards.rung for control in faults} >= set(policy.rungs) - {Rung.REGISTERED, Rung.ELIGIBLE}
+        assert len({str(control.fault) for control in faults}) >= 6
+        assert {control.variant.mode for control in controls} == {variant.mode for variant in policy.variants}
+        assert [control for control in controls if control.expected == ("pass",)]
+
+
+def test_the_bundled_controls_fit_their_columns_and_have_names_of_their_own() -> None:
+    controls = load_controls(load_policy("gating"))
+    assert len({control.name for control in controls}) == len(controls)
+    for control in controls:
+        assert len(control.name) <= 64
+        assert len(control.judge([]).expected) <= 80
+
+
+def test_only_what_a_policy_runs_and_asks_is_controlled() -> None:
+    eager_runs = replace(QUICK, required={Rung.RUNS: (EAGER,)})
+    assert {(control.variant, control.guards.rung) for control in load_controls(eager_runs)} == {(EAGER, Rung.RUNS)}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"name": "n", "host": "h", "variant": "eager/fp32/train", "guards": "parity", "expected": ["parity:odd"]},
+        {"name": "n", "host": "h", "variant": "eager/fp32/train", "guards": "parity", "expected": ["odd:*"]},
+        {"name": "n", "host": "h", "variant": "eager/fp32/train", "guards": "odd", "expected": ["pass"]},
+        {"name": "n", "host": "h", "variant": "eager", "guards": "parity", "expected": ["pass"]},
+        {"name": "n", "host": "h", "variant": "eager/fp32/train", "guards": "parity"},
+    ],
+)
+def test_a_control_nobody_could_judge_is_a_broken_installation(
+    row: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "controls").mkdir()
+    (tmp_path / "controls" / "hosts.py").touch()
+    lines = [f"{key} = {value!r}" for key, value in row.items()]
+    (tmp_path / "controls" / "controls.toml").write_text("[[control]]\n" + "\n".join(lines))
+    monkeypatch.setattr(controls_module, "folder", lambda _name: tmp_path)
+    with pytest.raises(EnvironmentFault, match="controls cannot be read"):
+        load_controls(QUICK)
