@@ -129,7 +129,14 @@ def _compile(scratch: Path) -> None:
 _COMPILE_SCRIPT: Final = f"""
 import sys
 from torch.utils.cpp_extension import load
-load({MODULE!r}, sys.argv[2:], extra_cflags={list(FLAGS)!r}, build_directory=sys.argv[1], is_python_module=False, verbose=True)
+load(
+    {MODULE!r},
+    sys.argv[2:],
+    extra_cflags={list(FLAGS)!r},
+    build_directory=sys.argv[1],
+    is_python_module=False,
+    verbose=True,
+)
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import torch.distributed as dist
 
@@ -12,7 +13,7 @@ def register() -> None:
     if not dist.is_available():
         return
 
-    def create(store: dist.Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
+    def create(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
         return dist.ProcessGroupGloo(store, rank, size, timeout)
 
     dist.Backend.register_backend("neuron", create, devices=["neuron", "cpu"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ Value = float | int | str
 PHASES: Final = ("any", "forward", "backward")
 COMMON: Final[Mapping[str, Value]] = MappingProxyType({"phase": "any", "nth": 0, "size": 0})
 
+BOTH: Final = (Mode.EAGER, Mode.COMPILE)
 MATMUL: Final = "aten::mm|aten::addmm|aten::bmm|aten::baddbmm"
 ACTIVATION: Final = "aten::gelu|aten::silu|aten::relu|aten::tanh|aten::sigmoid"
 NORM: Final = "aten::native_layer_norm|aten::rsqrt|aten::_fused_rms_norm"
@@ -50,7 +52,7 @@ class FaultKind:
     op: str = ""
     site: Site = Site.OPERATOR
     parameters: Mapping[str, Value] = field(default_factory=dict)
-    modes: tuple[Mode, ...] = (Mode.EAGER, Mode.COMPILE)
+    modes: tuple[Mode, ...] = BOTH
 
     @property
     def good(self) -> bool:
@@ -70,126 +72,153 @@ class Fault:
         return float(self.parameters[name])
 
 
+def _of_operator(
+    check: Check | None, name: str, summary: str, op: str = MATMUL, modes: tuple[Mode, ...] = BOTH, **parameters: Value
+) -> FaultKind:
+    return FaultKind(name=name, summary=summary, check=check, op=op, parameters=parameters, modes=modes)
+
+
+def _of_compiler(check: Check, name: str, summary: str, **parameters: Value) -> FaultKind:
+    modes = (Mode.COMPILE,)
+    return FaultKind(name=name, summary=summary, check=check, site=Site.COMPILER, parameters=parameters, modes=modes)
+
+
 def _numbers() -> tuple[FaultKind, ...]:
     """Wrong values: every one is a shape of wrongness the parity check must know."""
-    parity = Check.PARITY
+    kind = partial(_of_operator, Check.PARITY)
+    elementwise = "aten::gelu|aten::silu|aten::mul.Tensor|aten::add.Tensor"
     return (
-        FaultKind(name="scale", summary="results times a factor", check=parity, op=MATMUL, parameters={"factor": 1.02}),
-        FaultKind(name="offset", summary="results plus a share of their own scale", check=parity, op=MATMUL, parameters={"share": 0.02}),
-        FaultKind(name="sign", summary="results negated", check=parity, op=MATMUL),
-        FaultKind(name="zero", summary="results all zero", check=parity, op=MATMUL),
-        FaultKind(name="nan", summary="one element NaN", check=parity, op=MATMUL),
-        FaultKind(name="inf", summary="one element infinite", check=parity, op=MATMUL),
-        FaultKind(name="noise", summary="noise relative to each element", check=parity, op=MATMUL, parameters={"share": 0.01}),
-        FaultKind(name="saturate", summary="results limited to a multiple of their own scale", check=parity, op=MATMUL, parameters={"limit": 1.0}),
-        FaultKind(name="bf16-result", summary="results rounded to bfloat16", check=parity, op=MATMUL),
-        FaultKind(name="tf32-result", summary="the last 13 bits of each float32 cleared", check=parity, op=MATMUL),
-        FaultKind(name="half-range", summary="values beyond float16 become infinite", check=parity, op=MATMUL, parameters={"gain": 65536.0}),
-        FaultKind(name="swapped-rows", summary="the first two rows change places", check=parity, op=MATMUL),
-        FaultKind(name="shifted", summary="the last dimension rotated by one", check=parity, op=MATMUL),
-        FaultKind(name="reversed", summary="the last dimension backwards", check=parity, op=MATMUL),
-        FaultKind(name="stale", summary="the result of the call before, where it has the same shape", check=parity, op=MATMUL),
-        FaultKind(name="dropped-last", summary="the last element of each row is zero", check=parity, op=MATMUL),
-        FaultKind(name="dropped-tile", summary="the last quarter of each row is zero", check=parity, op=MATMUL),
-        FaultKind(name="repeated-tile", summary="the first quarter of each row overwrites the last", check=parity, op=MATMUL),
-        FaultKind(name="flipped-bit", summary="one exponent bit of one element", check=parity, op=MATMUL),
-        FaultKind(name="uninitialised", summary="the last element of each row was never written", check=parity, op=MATMUL),
-        FaultKind(name="layout", summary="wrong for arguments that are not contiguous only", check=parity, op="aten::gelu|aten::silu|aten::mul.Tensor|aten::add.Tensor"),
-        FaultKind(name="unstable", summary="another result at every call", check=parity, op=MATMUL, parameters={"share": 0.01}),
-    )  # fmt: skip
+        kind("scale", "results times a factor", factor=1.02),
+        kind("offset", "results plus a share of their own scale", share=0.02),
+        kind("sign", "results negated"),
+        kind("zero", "results all zero"),
+        kind("nan", "one element NaN"),
+        kind("inf", "one element infinite"),
+        kind("noise", "noise relative to each element", share=0.01),
+        kind("saturate", "results limited to a multiple of their own scale", limit=1.0),
+        kind("bf16-result", "results rounded to bfloat16"),
+        kind("tf32-result", "the last 13 bits of each float32 cleared"),
+        kind("half-range", "values beyond float16 become infinite", gain=65536.0),
+        kind("swapped-rows", "the first two rows change places"),
+        kind("shifted", "the last dimension rotated by one"),
+        kind("reversed", "the last dimension backwards"),
+        kind("stale", "the result of the call before, where it has the same shape"),
+        kind("dropped-last", "the last element of each row is zero"),
+        kind("dropped-tile", "the last quarter of each row is zero"),
+        kind("repeated-tile", "the first quarter of each row overwrites the last"),
+        kind("flipped-bit", "one exponent bit of one element"),
+        kind("uninitialised", "the last element of each row was never written"),
+        kind("layout", "wrong for arguments that are not contiguous only", elementwise),
+        kind("unstable", "another result at every call", share=0.01),
+    )
 
 
 def _kernels() -> tuple[FaultKind, ...]:
     """Kernels that compute something else: mistakes that real devices made."""
-    parity = Check.PARITY
+    kind = partial(_of_operator, Check.PARITY)
+    lookup = "aten::embedding|aten::index_select|aten::gather"
     return (
-        FaultKind(name="bf16-accumulation", summary="matrix products summed in bfloat16", check=parity, op=MATMUL),
-        FaultKind(name="bf16-operands", summary="matrix operands rounded to bfloat16", check=parity, op=MATMUL),
-        FaultKind(name="dropped-contraction", summary="the last eighth of the contraction left out", check=parity, op=MATMUL),
-        FaultKind(name="inverted-accumulate", summary="only the last half of the contraction counts", check=parity, op=MATMUL),
-        FaultKind(name="dropped-bias-tile", summary="addmm forgets its bias in one of four tiles", check=parity, op="aten::addmm|aten::convolution"),
-        FaultKind(name="unbiased-variance", summary="layer norm divides by n - 1", check=parity, op="aten::native_layer_norm"),
-        FaultKind(name="missing-epsilon", summary="rsqrt of slightly less", check=parity, op=NORM, parameters={"share": 0.01}),
-        FaultKind(name="tanh-gelu", summary="gelu by its tanh formula", check=parity, op="aten::gelu"),
-        FaultKind(name="table-activation", summary="activations from a coarse table", check=parity, op=ACTIVATION, parameters={"step": 0.125}),
-        FaultKind(name="softmax-temperature", summary="softmax of slightly smaller logits", check=parity, op="aten::_softmax", parameters={"factor": 0.98}),
-        FaultKind(name="unnormalised-softmax", summary="softmax that does not add up to one", check=parity, op="aten::_softmax", parameters={"factor": 0.99}),
-        FaultKind(name="dropped-mask", summary="masked positions attend", check=parity, op="aten::masked_fill*|aten::where.self"),
-        FaultKind(name="off-by-one-index", summary="each row taken from the next index", check=parity, op="aten::embedding|aten::index_select|aten::gather"),
-        FaultKind(name="short-sum", summary="a reduction that leaves out the last element", check=parity, op=REDUCE),
-        FaultKind(name="bf16-sum", summary="reductions in bfloat16", check=parity, op=REDUCE),
-        FaultKind(name="restarted-cumsum", summary="cumsum starts anew half way", check=parity, op="aten::cumsum"),
-        FaultKind(name="lost-duplicates", summary="embedding gradients of repeated tokens overwrite each other", check=parity, op="aten::embedding_dense_backward"),
-        FaultKind(name="convolution-edge", summary="the first output column of a convolution is zero", check=parity, op="aten::convolution"),
-        FaultKind(name="frozen-statistics", summary="batch norm does not update its running statistics", check=parity, op="aten::native_batch_norm"),
-    )  # fmt: skip
+        kind("bf16-accumulation", "matrix products summed in bfloat16"),
+        kind("bf16-operands", "matrix operands rounded to bfloat16"),
+        kind("dropped-contraction", "the last eighth of the contraction left out"),
+        kind("inverted-accumulate", "only the last half of the contraction counts"),
+        kind("dropped-bias-tile", "the bias is forgotten in one of four tiles", "aten::addmm|aten::convolution"),
+        kind("unbiased-variance", "layer norm divides by n - 1", "aten::native_layer_norm"),
+        kind("missing-epsilon", "a norm of slightly less", NORM, share=0.01),
+        kind("tanh-gelu", "gelu by its tanh formula", "aten::gelu"),
+        kind("table-activation", "activations from a coarse table", ACTIVATION, step=0.125),
+        kind("softmax-temperature", "softmax of slightly smaller logits", "aten::_softmax", factor=0.98),
+        kind("unnormalised-softmax", "softmax that does not add up to one", "aten::_softmax", factor=0.99),
+        kind("dropped-mask", "masked positions attend", "aten::masked_fill*|aten::where.self"),
+        kind("off-by-one-index", "each row taken from the next index", lookup),
+        kind("short-sum", "a reduction that leaves out the last element", REDUCE),
+        kind("bf16-sum", "reductions in bfloat16", REDUCE),
+        kind("restarted-cumsum", "cumsum starts anew half way", "aten::cumsum"),
+        kind("lost-duplicates", "gradients of repeated tokens overwrite each other", "aten::embedding_dense_backward"),
+        kind("convolution-edge", "the first output column of a convolution is zero", "aten::convolution"),
+        kind("frozen-statistics", "batch norm leaves its running statistics alone", "aten::native_batch_norm"),
+    )
 
 
 def _training() -> tuple[FaultKind, ...]:
-    parity, train = Check.PARITY, Check.TRAIN
-    backward = {"phase": "backward"}
+    kind = partial(_of_operator, Check.PARITY)
+    sums = "aten::add.Tensor|aten::add_.Tensor"
     return (
-        FaultKind(name="zeroed-gradient", summary="a backward operator returns zeros", check=parity, op=MATMUL, parameters=backward),
-        FaultKind(name="scaled-gradient", summary="gradients times a factor", check=parity, op=MATMUL, parameters={"factor": 1.1, **backward}),
-        FaultKind(name="negated-gradient", summary="gradients with the wrong sign", check=parity, op=MATMUL, parameters=backward),
-        FaultKind(name="lost-accumulation", summary="the second gradient of a tensor is not added", check=parity, op="aten::add.Tensor|aten::add_.Tensor", parameters=backward),
-        FaultKind(name="skipped-update", summary="the optimizer's last operator does nothing", check=parity, op=UPDATE),
-        FaultKind(name="doubled-update", summary="the optimizer steps twice as far", check=parity, op=UPDATE),
-        FaultKind(name="late-drift", summary="matrix products drift from the hundredth call on", check=train, op=MATMUL, parameters={"factor": 1.05, "after": 100}),
-    )  # fmt: skip
+        kind("zeroed-gradient", "a backward operator returns zeros", phase="backward"),
+        kind("scaled-gradient", "gradients times a factor", factor=1.1, phase="backward"),
+        kind("negated-gradient", "gradients with the wrong sign", phase="backward"),
+        kind("lost-accumulation", "the second gradient of a tensor is not added", sums, phase="backward"),
+        kind("skipped-update", "the optimizer's last operator does nothing", UPDATE),
+        kind("doubled-update", "the optimizer steps twice as far", UPDATE),
+        _of_operator(Check.TRAIN, "late-drift", "matrix products drift after some calls", factor=1.05, after=100),
+    )
 
 
 def _failures() -> tuple[FaultKind, ...]:
-    run, fallback, eager = Check.RUN, Check.FALLBACK, (Mode.EAGER,)
+    kind = partial(_of_operator, Check.RUN)
     return (
-        FaultKind(name="raise", summary="the operator raises", check=run, op=MATMUL),
-        FaultKind(name="not-implemented", summary="the operator is refused as not implemented", check=run, op=MATMUL),
-        FaultKind(name="delayed-error", summary="an error that surfaces at the next synchronisation", check=run, op=MATMUL),
-        FaultKind(name="device-error", summary="a runtime error with an NRT status", check=run, op=MATMUL, parameters={"status": 1003}),
-        FaultKind(name="out-of-memory", summary="the device reports that its memory is full", check=run, op=MATMUL),
-        FaultKind(name="segfault", summary="a null pointer is written in C", check=run, op=MATMUL),
-        FaultKind(name="abort", summary="the process aborts", check=run, op=MATMUL),
-        FaultKind(name="killed", summary="the process is killed as by the kernel", check=run, op=MATMUL),
-        FaultKind(name="exit", summary="the process exits silently with code 0", check=run, op=MATMUL, parameters={"code": 0}),
-        FaultKind(name="hang", summary="an endless loop in C that holds the interpreter's lock", check=run, op=MATMUL),
-        FaultKind(name="slow", summary="every call sleeps", check=run, op=MATMUL, parameters={"seconds": 3600.0}),
-        FaultKind(name="leak", summary="every call keeps host memory for good", check=run, op=MATMUL, parameters={"megabytes": 256}),
-        FaultKind(name="no-kernel", summary="the operator has no kernel", check=fallback, op=MATMUL, parameters={"mechanism": 1}, modes=eager),
-        FaultKind(name="refused-arguments", summary="the operator's kernel refuses its arguments", check=fallback, op=MATMUL, parameters={"mechanism": 2}, modes=eager),
-        FaultKind(name="recovered", summary="the operator fails and is recovered on the CPU", check=fallback, op=MATMUL, parameters={"mechanism": 3}, modes=eager),
-        FaultKind(name="silent-fallback", summary="the operator's kernel copies to the CPU and tells nobody", check=fallback, op=MATMUL, parameters={"mechanism": 4}, modes=eager),
-        FaultKind(name="replaced-parameters", summary="moving a module makes new parameters and unties shared ones", check=Check.STATE, site=Site.DEVICE),
-    )  # fmt: skip
+        kind("raise", "the operator raises"),
+        kind("not-implemented", "the operator is refused as not implemented"),
+        kind("delayed-error", "an error that surfaces at the next synchronisation"),
+        kind("device-error", "a runtime error with an NRT status", status=1003),
+        kind("out-of-memory", "the device reports that its memory is full"),
+        kind("segfault", "a null pointer is written in C"),
+        kind("abort", "the process aborts"),
+        kind("killed", "the process is killed as by the kernel"),
+        kind("exit", "the process exits silently with code 0", code=0),
+        kind("hang", "an endless loop in C that holds the interpreter's lock"),
+        kind("slow", "every call sleeps", seconds=3600.0),
+        kind("leak", "every call keeps host memory for good", megabytes=256),
+    )
+
+
+def _fallbacks() -> tuple[FaultKind, ...]:
+    """Inside a compiled graph no operator falls back by itself, so these act in eager execution only."""
+    kind = partial(_of_operator, Check.FALLBACK, modes=(Mode.EAGER,))
+    return (
+        kind("no-kernel", "the operator has no kernel", mechanism=1),
+        kind("refused-arguments", "the operator's kernel refuses its arguments", mechanism=2),
+        kind("recovered", "the operator fails and is recovered on the CPU", mechanism=3),
+        kind("silent-fallback", "the operator's kernel copies to the CPU and tells nobody", mechanism=4),
+    )
+
+
+def _device() -> tuple[FaultKind, ...]:
+    moving = "moving a module makes new parameters and unties shared ones"
+    return (FaultKind(name="replaced-parameters", summary=moving, check=Check.STATE, site=Site.DEVICE),)
 
 
 def _compiler() -> tuple[FaultKind, ...]:
-    compiled = (Mode.COMPILE,)
-    site, check = Site.COMPILER, Check.COMPILE
+    kind = partial(_of_compiler, Check.COMPILE)
     return (
-        FaultKind(name="graph-not-executed", summary="the backend hands the model back uncompiled", check=check, site=site, modes=compiled),
-        FaultKind(name="graph-refused", summary="the compiler refuses every graph", check=check, site=site, parameters={"code": "NCC_EVRF001"}, modes=compiled),
-        FaultKind(name="compiler-error", summary="the compiler fails with an internal error", check=check, site=site, modes=compiled),
-        FaultKind(name="compiler-crash", summary="the compiler takes the process down", check=check, site=site, modes=compiled),
-        FaultKind(name="compiler-hang", summary="the compiler never returns", check=check, site=site, modes=compiled),
-        FaultKind(name="graph-on-cpu", summary="a whole graph runs on the CPU and tells nobody", check=Check.FALLBACK, site=site, modes=compiled),
-        FaultKind(name="graph-stale", summary="a graph returns what it returned the first time", check=Check.TRAIN, site=site, modes=compiled),
-        FaultKind(name="graph-dropped-operator", summary="a pass removes an addition from the graph", check=Check.PARITY, site=site, modes=compiled),
-        FaultKind(name="graph-wrong-constant", summary="a pass changes a constant in the graph", check=Check.PARITY, site=site, modes=compiled),
-    )  # fmt: skip
+        kind("graph-not-executed", "the backend hands the model back uncompiled"),
+        kind("graph-refused", "the compiler refuses every graph", code="NCC_EVRF001"),
+        kind("compiler-error", "the compiler fails with an internal error"),
+        kind("compiler-crash", "the compiler takes the process down"),
+        kind("compiler-hang", "the compiler never returns"),
+        _of_compiler(Check.FALLBACK, "graph-on-cpu", "a whole graph runs on the CPU and tells nobody"),
+        _of_compiler(Check.TRAIN, "graph-stale", "a graph returns what it returned the first time"),
+        _of_compiler(Check.PARITY, "graph-dropped-operator", "a pass removes an addition from the graph"),
+        _of_compiler(Check.PARITY, "graph-wrong-constant", "a pass changes a constant in the graph"),
+    )
 
 
 def _twins() -> tuple[FaultKind, ...]:
+    kind = partial(_of_operator, None)
     return (
-        FaultKind(name="twin-noise", summary="noise of a quarter of the tolerance", check=None, op=MATMUL, parameters={"roundings": 1.0}),
-        FaultKind(name="twin-reordered", summary="matrix products summed backwards", check=None, op=MATMUL),
-        FaultKind(name="twin-tiled", summary="matrix products summed in tiles of 128", check=None, op=MATMUL),
-        FaultKind(name="twin-identity", summary="a kernel that only calls the standard one", check=None, op=MATMUL),
-    )  # fmt: skip
+        kind("twin-noise", "noise of a quarter of the tolerance", roundings=1.0),
+        kind("twin-reordered", "matrix products summed backwards"),
+        kind("twin-tiled", "matrix products summed in tiles of 128"),
+        kind("twin-identity", "a kernel that only calls the standard one"),
+    )
 
 
-KINDS: Final[Mapping[str, FaultKind]] = MappingProxyType(
-    {kind.name: kind for kind in (*_numbers(), *_kernels(), *_training(), *_failures(), *_compiler(), *_twins())}
-)
+def _all() -> tuple[FaultKind, ...]:
+    groups = (_numbers, _kernels, _training, _failures, _fallbacks, _device, _compiler, _twins)
+    return tuple(kind for group in groups for kind in group())
+
+
+KINDS: Final[Mapping[str, FaultKind]] = MappingProxyType({kind.name: kind for kind in _all()})
 
 
 def parse(ordered: Mapping[str, Any]) -> Fault:

@@ -1,7 +1,7 @@
 """`torch_neuronx`: the module scripts written for the real device import, under its real names.
 
-It is never installed as a file and never stands over a real installation. `install` makes it importable in this process;
-it has to come before transformers and accelerate look for it, because they remember that it was not there.
+It is never installed as a file and never stands over a real installation. `install` makes it importable in this
+process; it has to come before transformers and accelerate look for it, because they remember that it was not there.
 """
 
 from __future__ import annotations

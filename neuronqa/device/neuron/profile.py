@@ -204,7 +204,9 @@ def _values(cls: type[Any], table: Mapping[str, Any]) -> Any:
 
 
 def _refusal(name: str, rule: Mapping[str, Any]) -> Refusal:
-    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in rule.items() if key != "source"}
+    plain: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in rule.items() if key != "source"
+    }
     plain["where"] = tuple(Where(place) for place in plain["where"])
     if "mechanism" in plain:
         plain["mechanism"] = Mechanism(plain["mechanism"])

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import torch
+from torch.utils import backend_registration
 
 from neuronqa.device.neuron import attention, distributed
 from neuronqa.device.neuron.afterwards import when_imported
@@ -22,14 +23,14 @@ def register(shim: Any, profile: Profile, fault: Fault | None = None) -> NeuronM
 
     A `fault` of the compiler is handed on to the backend; others are armed by the caller.
     """
-    torch.utils.rename_privateuse1_backend(DEVICE)
+    backend_registration.rename_privateuse1_backend(DEVICE)
     shim.initialise(_settings(shim, profile))
     shim.start_autograd_threads()
     shim.set_device(int(os.environ.get("LOCAL_RANK", "0")) % shim.device_count())
     shim.register_operators(_support(shim, profile))
     module = NeuronModule(shim, profile)
     torch._register_device_module(DEVICE, module)
-    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
     when_imported("torch._dynamo", lambda: _meet_dynamo(shim, profile, module, fault))
     attention.allow_flex_attention()
     distributed.register()

@@ -13,7 +13,10 @@ from neuronqa.errors import EnvironmentFault
 
 
 def load(path: Path) -> Any:
-    """Return the extension module at `path`. Raises EnvironmentFault when it is not there or does not fit this torch."""
+    """Return the extension module at `path`.
+
+    Raises EnvironmentFault when it is not there or does not fit this torch.
+    """
     import torch  # noqa: F401  its libraries must be loaded first
 
     loaded = sys.modules.get(MODULE)

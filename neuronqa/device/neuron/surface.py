@@ -65,10 +65,10 @@ class NeuronModule(types.ModuleType):
     def set_device(self, device: Any) -> None:
         self._shim.set_device(self.index_of(device))
 
-    def _exchange_device(self, index: int) -> int:
+    def _exchange_device(self, device: int) -> int:
         before = self.current_device()
-        if index >= 0:
-            self._shim.set_device(index)
+        if device >= 0:
+            self._shim.set_device(device)
         return before
 
     _maybe_exchange_device = _exchange_device
@@ -93,8 +93,9 @@ class NeuronModule(types.ModuleType):
 
     # Streams: work is finished when an operator returns
 
-    def synchronize(self, _device: Any = None) -> None:
+    def synchronize(self, device: Any = None) -> None:
         """Wait for the device. An error of an earlier operator surfaces here."""
+        del device
         self._shim.synchronize()
 
     def query(self) -> bool:

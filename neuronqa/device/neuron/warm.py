@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 import torch._dynamo
 import torch._dynamo.utils
+import torch.hub
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch.hub import tqdm
 
 from neuronqa.device.neuron import profile
 from neuronqa.device.neuron.compiler import metrics, thrift
@@ -25,7 +25,7 @@ class Small(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(16, 8)
-        self.register_buffer("positions", torch.arange(4).float())
+        self.positions = nn.Buffer(torch.arange(4).float())
         self.norms = nn.ModuleList([nn.LayerNorm(8), nn.LayerNorm(8)])
         self.mix = nn.ModuleDict({"q": nn.Linear(8, 8), "k": nn.Linear(8, 8, bias=False), "v": nn.Linear(8, 8)})
         self.convolution = nn.Conv1d(8, 8, 3, padding=1)
@@ -48,13 +48,15 @@ class Small(nn.Module):
         mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
         weights = (q @ k.transpose(-1, -2)).masked_fill(~mask, torch.finfo(x.dtype).min).softmax(-1)
         fused = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return (weights @ v + fused).transpose(1, 2).reshape(x.shape)
+        mixed: Tensor = weights @ v + fused
+        return mixed.transpose(1, 2).reshape(x.shape)
 
 
 def warm_compile() -> None:
     """Compile and train a small model on the CPU through the backend's own passes, and leave no trace but warmth."""
     thrift.spare_function_names()
-    tqdm.monitor_interval = 0  # the FX interpreter's progress bar would start a thread, and a fork would lose it
+    # The progress bar of the FX interpreter would start a thread, and a fork would lose it.
+    torch.hub.tqdm.monitor_interval = 0  # type: ignore[attr-defined]
     settings = torch._dynamo.config.automatic_dynamic_shapes
     with torch.random.fork_rng(devices=[]):
         torch._dynamo.config.automatic_dynamic_shapes = False

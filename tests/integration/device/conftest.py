@@ -13,16 +13,14 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch._dynamo
-import torch._functorch.aot_autograd  # the children would otherwise import it again and again
 
 from neuronqa.device.neuron import build
 from neuronqa.device.neuron.adapter import NeuronAdapter
+from neuronqa.device.neuron.warm import warm_compile
 from neuronqa.domain.build import BuildOrder
 
 torch.set_num_threads(1)
@@ -31,7 +29,7 @@ SECONDS = 120
 
 
 @dataclass(frozen=True)
-class ChildDied(Exception):  # noqa: N818
+class ChildDied(Exception):
     """The child left no answer."""
 
     status: int
@@ -42,10 +40,10 @@ class ChildDied(Exception):  # noqa: N818
         return f"exit code {os.waitstatus_to_exitcode(self.status)} without an answer"
 
 
-@pytest.fixture(scope="session")
-def binary() -> Path:
-    """The built device; built here if it is not in the cache."""
-    return build.ensure().path
+@pytest.fixture(scope="session", autouse=True)
+def warm() -> None:
+    """Every child inherits a warm compile path, as the children of a zygote do."""
+    warm_compile()
 
 
 @pytest.fixture(name="in_child")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch._dynamo.exc import BackendCompilerFailed
 
 from neuronqa.device.neuron.adapter import NeuronDevice
+from neuronqa.device.neuron.compiler.errors import NeuronCompileError
 
 pytestmark = pytest.mark.device(profile="trn2-sdk2.33")
 
@@ -128,11 +129,13 @@ def test_dynamic_shapes_are_refused_with_the_documented_text(device: NeuronDevic
 
 
 def integer_product(x: Tensor) -> Tensor:
-    return x.int() @ x.int().t()
+    product: Tensor = x.int() @ x.int().t()
+    return product
 
 
 def dilated_pool(x: Tensor) -> Tensor:
-    return nn.functional.max_pool2d(x[None, None], 2, dilation=2)
+    pooled: Tensor = nn.functional.max_pool2d(x[None, None], 2, dilation=2)
+    return pooled
 
 
 def masked_assignment(x: Tensor) -> Tensor:
@@ -142,7 +145,8 @@ def masked_assignment(x: Tensor) -> Tensor:
 
 
 def triangular(x: Tensor) -> Tensor:
-    return torch.linalg.solve_triangular(x, x, upper=True)
+    solved: Tensor = torch.linalg.solve_triangular(x, x, upper=True)
+    return solved
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,9 @@ def test_what_the_compiler_refuses_carries_its_code(device: NeuronDevice, functi
     with pytest.raises(BackendCompilerFailed) as caught:
         compiled(function)(torch.ones(4, 4, device=N))
     assert device.error_code(caught.value) == code
-    assert caught.value.inner_exception.cause.startswith("aten::")
+    refused = caught.value.inner_exception
+    assert isinstance(refused, NeuronCompileError)
+    assert refused.cause.startswith("aten::")
     assert device.graph_use().backend_calls == 1
     assert device.graph_use().executions == 0
 
@@ -197,11 +203,11 @@ def test_other_modes_warn_and_unknown_options_are_an_error(caplog: pytest.LogCap
 
 def test_dynamo_metrics_have_one_record_a_graph_under_the_real_names() -> None:
     compiled(lambda x: x + 1, options={"model_name": "adder"})(torch.ones(2, device=N))
-    (record,) = torch.neuron.get_dynamo_metrics()
+    (record,) = torch.get_device_module(N).get_dynamo_metrics()
     assert record["model_name"] == "adder"
     assert record["graph_node_count"] == 1
-    torch.neuron.reset_dynamo_metrics()
-    assert torch.neuron.get_dynamo_metrics() == []
+    torch.get_device_module(N).reset_dynamo_metrics()
+    assert torch.get_device_module(N).get_dynamo_metrics() == []
 
 
 def test_other_backends_take_tensors_on_the_device() -> None:

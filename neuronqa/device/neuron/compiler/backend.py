@@ -52,7 +52,7 @@ class NeuronBackend:
             raise NeuronCompileError(
                 f"Neuron backend has no option {unknown[0]!r}; it has {', '.join(OPTIONS)}", "unknown option"
             )
-        bypassed = None if self._fault is None else self._fault.bypass(module)
+        bypassed: Callable[..., Any] | None = None if self._fault is None else self._fault.bypass(module)
         if bypassed is not None:
             return bypassed
         name = str((options or {}).get("model_name", "model"))
@@ -77,7 +77,7 @@ class NeuronBackend:
             log.warning("Falling back to original GraphModule execution: %s", error)
             on_device = False
         checked = time.perf_counter_ns()
-        compiled = self._runnable(module, on_device=on_device)
+        compiled: Callable[..., Any] = self._runnable(module, on_device=on_device)
         operators = [node for node in module.graph.nodes if node.op == "call_function"]
         metrics.LEDGER.graphs.append(
             metrics.CompiledGraph(
@@ -91,7 +91,7 @@ class NeuronBackend:
         )
         return compiled
 
-    def _runnable(self, module: fx.GraphModule, *, on_device: bool) -> Callable[..., Any]:
+    def _runnable(self, module: fx.GraphModule, *, on_device: bool) -> Any:
         module.graph.set_codegen(fx.graph._BoxedCodeGen())
         module.recompile()
         forward, shim = module.forward, self._shim
@@ -107,8 +107,8 @@ class NeuronBackend:
             finally:
                 shim.exchange_graph_state(before)
 
-        wrapped = run if self._fault is None else self._fault.wrap(run)
-        wrapped._boxed_call = True  # type: ignore[attr-defined]  # AOTAutograd hands over its list, so inputs die early
+        wrapped: Any = run if self._fault is None else self._fault.wrap(run)
+        wrapped._boxed_call = True  # AOTAutograd hands over its own list, so that inputs die early
         return wrapped
 
 

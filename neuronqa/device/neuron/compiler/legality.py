@@ -50,10 +50,8 @@ def check_static_shapes(graph: fx.Graph) -> None:
         if node.op != "placeholder":
             continue
         value = node.meta.get("val")
-        if isinstance(value, torch.SymInt):
-            dynamic += 1
-        elif isinstance(value, torch.Tensor):
-            dynamic += sum(1 for size in value.shape if isinstance(size, torch.SymInt))
+        sizes: list[Any] = list(value.shape) if isinstance(value, torch.Tensor) else [value]
+        dynamic += sum(isinstance(size, torch.SymInt) for size in sizes)
     if dynamic:
         raise NeuronCompileError(
             "[NCC_EMOD025] Dynamic shapes detected in the model, but torch-neuronx requires static shapes. "

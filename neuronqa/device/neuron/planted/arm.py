@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import Any
 
 from torch import Tensor
 
 from neuronqa.device.neuron.faults import Fault, Site
 from neuronqa.device.neuron.layers import Layers
-from neuronqa.device.neuron.planted import failures, kernels, values
 from neuronqa.device.neuron.planted.effects import EFFECTS, Call, Run
 from neuronqa.errors import BadInput
 
-assert failures and kernels and values  # importing them registers what they do
+for _module in ("failures", "kernels", "values"):  # importing them registers what they do
+    import_module(f"neuronqa.device.neuron.planted.{_module}")
 
 
 def arm(shim: Any, layers: Layers, fault: Fault) -> None:

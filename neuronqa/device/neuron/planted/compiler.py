@@ -37,7 +37,9 @@ class CompilerFault:
         """Fail, or spoil the graph."""
         match self._name:
             case "graph-refused":
-                raise NeuronCompileError(f"[{self._fault.parameters['code']}] an unsupported operator was used", "planted")
+                raise NeuronCompileError(
+                    f"[{self._fault.parameters['code']}] an unsupported operator was used", "planted"
+                )
             case "compiler-error":
                 raise NeuronCompileError(
                     "[INTERNAL_ERROR] [NCC_IBTN006] planted error - Please open a support ticket at "
@@ -52,6 +54,8 @@ class CompilerFault:
                 _drop_addition(graph)
             case "graph-wrong-constant":
                 _change_constant(graph)
+            case _:
+                pass
 
     def wrap(self, run: Compiled) -> Compiled:
         """What runs instead of `run`, which takes the boxed list of arguments."""
@@ -83,13 +87,14 @@ def _operators(graph: fx.Graph, *names: str) -> list[fx.Node]:
 def _drop_addition(graph: fx.Graph) -> None:
     """The middle one whose first argument has the shape of the sum."""
     candidates = [
-        node
+        (node, first)
         for node in _operators(graph, "add")
-        if isinstance(node.args[0], fx.Node) and _shape(node.args[0]) == _shape(node)
+        for first in node.args[:1]
+        if isinstance(first, fx.Node) and _shape(first) == _shape(node)
     ]
     if candidates:
-        node = candidates[len(candidates) // 2]
-        node.replace_all_uses_with(node.args[0])
+        node, first = candidates[len(candidates) // 2]
+        node.replace_all_uses_with(first)
         graph.erase_node(node)
 
 
