@@ -96,6 +96,10 @@ class NeuronAdapter:
         module = registration.register(shim_module, chosen, fault)
         if last_op_file:
             shim_module.map_mark_file(last_op_file)
+        if order.overlays:
+            from neuronqa.device.neuron import overlay
+
+            overlay.install(shim_module, order.overlays)
         if fault is not None:
             from neuronqa.device.neuron.planted.arm import arm
 

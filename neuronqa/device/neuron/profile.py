@@ -97,6 +97,8 @@ class Profile:
     """Base names of operators that are refused with an error."""
     composite: tuple[str, ...] = ()
     """Operators the device implements whole although PyTorch composes them of others."""
+    primitive: tuple[str, ...] = ()
+    """Base names of what an overlay may be made of."""
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -154,7 +156,7 @@ def _merged(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     }
 
 
-_LISTS: Final = ("native", "hidden", "unsupported", "composite")
+_LISTS: Final = ("native", "hidden", "unsupported", "composite", "primitive")
 _TABLES: Final = ("device", "behaviour", "refuse")
 _TOP: Final = {"schema", "name", "extends", "summary", "sources", *_LISTS, *_TABLES}
 

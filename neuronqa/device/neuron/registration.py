@@ -80,6 +80,7 @@ def _support(shim: Any, profile: Profile) -> Any:
     rules.hidden = list(profile.hidden)
     rules.unsupported = list(profile.unsupported)
     rules.composite = list(profile.composite)
+    rules.primitives = list(profile.primitive)
     for refusal in profile.refusals:
         if Where.EAGER in refusal.where and not refusal.when:
             mechanism = (

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from neuronqa.device.neuron import build, profile
+from neuronqa.device.neuron import build, declared, profile
 from neuronqa.domain.build import BuildOrder, BuildVector
 from neuronqa.domain.identity import content_hash
 
@@ -59,7 +59,7 @@ def cpu_capability() -> str:
 
 def _kernels(order: BuildOrder) -> dict[str, str]:
     """One hash per thing that stands in for a shipped kernel. Nothing here tells a fault from an overlay."""
-    kernels = {path: _hash_of([Path(path)]) for path in order.overlays}
+    kernels = {op: name for path in order.overlays for op, name in declared.kernels(path).items()}
     if order.fault is not None:
         kernels[str(order.fault.get("op", "*"))] = content_hash(order.fault)
     for name in order.forced_cpu:

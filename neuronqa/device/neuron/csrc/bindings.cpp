@@ -70,6 +70,7 @@ void bind_operators(py::module& m) {
       .def_readwrite("hidden", &SupportRules::hidden)
       .def_readwrite("unsupported", &SupportRules::unsupported)
       .def_readwrite("composite", &SupportRules::composite)
+      .def_readwrite("primitives", &SupportRules::primitives)
       .def("refuse", [](SupportRules& rules,
                         std::vector<std::string> operators,
                         const std::vector<c10::ScalarType>& dtypes,
@@ -94,6 +95,22 @@ void bind_operators(py::module& m) {
   m.def("force_to_cpu", [](const std::string& name) { operator_named(name).forced_to_cpu = true; });
   m.def("support", [](const std::string& name, Mechanism mechanism) {
     operator_named(name).support.without_kernel = mechanism;
+  });
+  m.def("overlay", [](const std::string& name, py::function function, const std::vector<c10::ScalarType>& dtypes) {
+    auto& entry = operator_named(name);
+    entry.overlay = python_kernel(entry, std::move(function));
+    for (const auto dtype : dtypes) {
+      entry.overlay_dtypes |= bit(dtype);
+    }
+  });
+  m.def("note_fallback", [](const std::string& name, c10::ScalarType dtype, int64_t bytes) {
+    operator_named(name).tally.add(dtype, Mechanism::kNoKernel, bytes, 0, {});
+  });
+  m.def("schema_arguments", [](const std::string& name) -> py::object {
+    const auto dot = name.find('.', name.find("::"));
+    const auto op = c10::Dispatcher::singleton().findSchema(
+        {name.substr(0, dot), dot == std::string::npos ? std::string() : name.substr(dot + 1)});
+    return op ? py::cast(op->schema().arguments().size()) : py::none();
   });
   m.def("replace", [](const std::string& name, py::function function) {
     auto& entry = operator_named(name);

@@ -22,6 +22,19 @@ std::mutex failure_mutex;
 std::string failed_operator;
 
 thread_local GraphState graph_state = GraphState::kOutside;
+thread_local bool overlay_runs = false;
+
+class OverlayScope {
+ public:
+  OverlayScope() {
+    overlay_runs = true;
+  }
+  ~OverlayScope() {
+    overlay_runs = false;
+  }
+  OverlayScope(const OverlayScope&) = delete;
+  OverlayScope& operator=(const OverlayScope&) = delete;
+};
 
 using Clock = std::chrono::steady_clock;
 
@@ -111,7 +124,10 @@ void Operator::learn(const c10::OperatorHandle& op) {
 }
 
 Mechanism Operator::place(const Census& arguments) const {
-  if (graph_state == GraphState::kInside) {
+  if (overlay_runs && !primitive) {
+    return Mechanism::kNoKernel;
+  }
+  if (graph_state == GraphState::kInside && !overlay_runs) {
     return Mechanism::kNative;
   }
   if (graph_state == GraphState::kOnCpu) {
@@ -153,7 +169,32 @@ void Operator::run(const c10::OperatorHandle& op, Stack& stack, bool native) con
   }
 }
 
+// An overlay does not run inside another, nor inside itself: what it calls is what the device had before.
+bool Operator::has_overlay_for(const Census& arguments) const {
+  return overlay && !overlay_runs && !forced_to_cpu && graph_state != GraphState::kOnCpu &&
+      (overlay_dtypes & bit(arguments.dtype)) != 0;
+}
+
+void Operator::run_overlay(const c10::OperatorHandle& op, Stack& stack) const {
+  const OverlayScope scope;
+  overlay(op, stack);
+  for (size_t i = stack.size() - signature_.returns; i < stack.size(); ++i) {
+    TORCH_CHECK(
+        !stack[i].isTensor() || !stack[i].toTensor().defined() || stack[i].toTensor().device().type() == kNeuron,
+        "the overlay of ",
+        name(),
+        " returned a tensor on ",
+        stack[i].toTensor().device(),
+        ", expected neuron");
+  }
+}
+
 Mechanism Operator::execute(const c10::OperatorHandle& op, Stack& stack, const Census& arguments) {
+  if (has_overlay_for(arguments)) {
+    run_overlay(op, stack);
+    listed_executed = true;
+    return Mechanism::kNative;
+  }
   const auto mechanism = place(arguments);
   TORCH_CHECK(
       mechanism != Mechanism::kNoKernel || has_cpu_kernel_ || !standard,
@@ -225,6 +266,10 @@ std::vector<Operator*> all_operators() {
 std::string last_failed_operator() {
   std::lock_guard<std::mutex> lock(failure_mutex);
   return failed_operator;
+}
+
+bool in_overlay() {
+  return overlay_runs;
 }
 
 GraphState exchange_graph_state(GraphState state) {

@@ -52,7 +52,10 @@ class Operator {
 
   Support support;
   Kernel standard;  // stands in for the CPU's kernel where the CPU has none of that name
-  Kernel replacement;  // numerics, overlay or fault, in Python
+  Kernel replacement;  // numerics or fault, in Python, on host values
+  Kernel overlay;  // a kernel somebody wrote for the device, in Python, on device values
+  uint64_t overlay_dtypes = 0;
+  bool primitive = false;  // may an overlay be made of it?
   bool forced_to_cpu = false;
   Tally tally;
   // What torch_neuronx's own tracker would list. It forgets on request; the tally does not.
@@ -61,6 +64,8 @@ class Operator {
 
  private:
   Mechanism place(const Census& arguments) const;
+  bool has_overlay_for(const Census& arguments) const;
+  void run_overlay(const c10::OperatorHandle& op, Stack& stack) const;
   Mechanism execute(const c10::OperatorHandle& op, Stack& stack, const Census& arguments);
   void run(const c10::OperatorHandle& op, Stack& stack, bool native) const;
 
@@ -75,6 +80,9 @@ std::vector<Operator*> all_operators();
 
 // The operator whose call was left by an exception, last; empty if none was.
 std::string last_failed_operator();
+
+// Is an overlay running on this thread?
+bool in_overlay();
 
 // While a compiled graph runs on this thread, every operator is native; while a whole graph runs on the CPU, none is.
 enum class GraphState : uint8_t { kOutside, kInside, kOnCpu };

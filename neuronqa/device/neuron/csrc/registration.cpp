@@ -66,12 +66,18 @@ std::string base_name(const std::string& name) {
   return name.substr(start, name.find('.', start) - start);
 }
 
-// The base name and the types of all arguments but `out`: what a functional, an in-place and an out variant share.
-std::string family(const c10::FunctionSchema& schema) {
-  auto base = base_name(schema.name());
+// `aten::add_.Tensor` -> `add`
+std::string functional_name(const std::string& name) {
+  auto base = base_name(name);
   if (!base.empty() && base.back() == '_' && base.rfind("__", 0) != 0) {
     base.pop_back();
   }
+  return base;
+}
+
+// The base name and the types of all arguments but `out`: what a functional, an in-place and an out variant share.
+std::string family(const c10::FunctionSchema& schema) {
+  auto base = functional_name(schema.name());
   for (const auto& argument : schema.arguments()) {
     if (!argument.is_out()) {
       base += "," + argument.type()->str();
@@ -96,7 +102,8 @@ class Judge {
       : rules_(rules),
         native_(qualified(rules.native)),
         hidden_(rules.hidden.begin(), rules.hidden.end()),
-        unsupported_(rules.unsupported.begin(), rules.unsupported.end()) {
+        unsupported_(rules.unsupported.begin(), rules.unsupported.end()),
+        primitives_(rules.primitives.begin(), rules.primitives.end()) {
     auto& dispatcher = c10::Dispatcher::singleton();
     for (const auto& name : native_) {
       const auto op = dispatcher.findSchema(split_name(name));
@@ -115,6 +122,10 @@ class Judge {
     // The functional and the in-place variant of a structured operator call its out variant.
     const bool structured = op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional);
     return structured && native_out_.count(family(op.schema())) > 0;
+  }
+
+  bool is_primitive(const std::string& name) const {
+    return rules_.everything || primitives_.count(functional_name(name)) > 0;
   }
 
   Support support(const std::string& name, const c10::OperatorHandle& op) const {
@@ -162,6 +173,7 @@ class Judge {
   Names native_out_;  // the families whose out variant is native
   Names hidden_;
   Names unsupported_;
+  Names primitives_;
 };
 
 std::vector<std::unique_ptr<torch::Library>>& libraries() {
@@ -220,6 +232,7 @@ void register_cpu_operators(const Judge& judge) {
     }
     auto& entry = operator_named(name);
     entry.support = judge.support(name, *op);
+    entry.primitive = judge.is_primitive(name);
     implement_entry(name, entry);
   }
 }
@@ -229,6 +242,7 @@ void register_standard_kernels(const Judge& judge) {
     const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kernel.schema, "");
     auto& entry = operator_named(kernel.name);
     entry.support = judge.support(kernel.name, op);
+    entry.primitive = judge.is_primitive(kernel.name);
     entry.standard = kernel.kernel;
     implement_entry(kernel.schema, entry);
   }

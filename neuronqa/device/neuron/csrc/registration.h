@@ -20,6 +20,7 @@ struct SupportRules {
   std::vector<std::string> hidden;
   std::vector<std::string> unsupported;
   std::vector<std::string> composite;  // operators the device implements whole, although PyTorch composes them
+  std::vector<std::string> primitives;  // base names of what an overlay may be made of
   std::vector<RefusalRule> refusals;
 };
 

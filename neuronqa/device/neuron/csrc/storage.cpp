@@ -107,7 +107,7 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
     const auto span = std::chrono::steady_clock::now() - start;
     entry.tally.add(
         from.scalar_type(),
-        Mechanism::kNative,
+        in_overlay() && leaves ? Mechanism::kNoKernel : Mechanism::kNative,
         crosses ? from.numel() * static_cast<int64_t>(from.itemsize()) : 0,
         std::chrono::duration_cast<std::chrono::nanoseconds>(span).count(),
         {from.sizes().vec()});
