@@ -64,6 +64,15 @@ def labels(scene: Scene, given: dict[str, Any], usual: dict[str, Any]) -> dict[s
     return usual if own is None else own
 
 
+def complete(fields: dict[str, Any]) -> None:
+    """Fill in, everywhere in an example config, what every checkpoint carries and the classes leave open."""
+    for node in nodes(fields):
+        recipe = table().get(node.model_type)
+        for name, value in (recipe.completion if recipe else {}).items():
+            if node.fields.get(name) is None:
+                node.fields[name] = value
+
+
 def example(architecture: Architecture) -> dict[str, Any] | None:
     """A complete config where the class's own defaults do not build."""
     recipe = table().get(architecture.model_type)
