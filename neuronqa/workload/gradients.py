@@ -39,6 +39,7 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ("esm", r"contact_head\.", "used only to predict contacts"),
     ("reformer", r"lm_head\.bias", "shadowed by the decoder's own bias"),
     ("", r"swin\.layernorm\.|^layernorm\.", "a backbone's stages have norms of their own"),
+    ("", r"prompt_encoder\.mask_embed\.", "used only where a mask is prompted"),
     ("phimoe", r"\.router\.weight$", "without jitter one expert is certain"),
     ("canine", r"^(canine\.)?projection\.", "the head reads the molecules' pool, not the upsampled characters"),
     ("seamless_m4t|seamless_m4t_v2", r"(^|\.)(t2u_model|vocoder)\.", "used only in generation"),

@@ -91,7 +91,7 @@ def _mamba2(shrunk: Shrunk) -> None:
 
 def _three_stacks(shrunk: Shrunk) -> None:
     """One layer each of input, recurrence and output."""
-    small, types = shrunk.small, list(dict.fromkeys(shrunk.full["layer_types"]))
+    small, types = shrunk.small, [kind for kind in dict.fromkeys(shrunk.full["layer_types"]) if kind != "mlp"]
     small |= {"num_hidden_layers": 3, "n_input_layers": 1, "n_recurrent_layers": 1, "n_output_layers": 1}
     small["layer_types"] = [types[place % len(types)] for place in range(3)]
 
