@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,20 +12,21 @@ from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.levels import Level
-from neuronqa.workload.recipes import audio, multimodal, series, text, vision
 from neuronqa.workload.recipes.recipe import Recipe, Shrunk
 from neuronqa.workload.tree import nodes
 
 
 @cache
 def table() -> Mapping[str, Recipe]:
-    """Every recipe by model type. Raises ValueError where two claim one family."""
+    """Every recipe of this package's modules by model type. Raises ValueError where two claim one family."""
     found: dict[str, Recipe] = {}
-    for recipe in (*text.RECIPES, *vision.RECIPES, *audio.RECIPES, *multimodal.RECIPES, *series.RECIPES):
-        for family in recipe.families:
-            if family in found:
-                raise ValueError(f"two recipes for {family}")
-            found[family] = recipe
+    for module in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        recipes: tuple[Recipe, ...] = getattr(importlib.import_module(f"{__name__}.{module}"), "RECIPES", ())
+        for recipe in recipes:
+            for family in recipe.families:
+                if family in found:
+                    raise ValueError(f"two recipes for {family}")
+                found[family] = recipe
     return found
 
 
