@@ -30,6 +30,7 @@ def example(architecture: Architecture) -> str:
     if fields is None:
         fields = CONFIG_MAPPING[architecture.model_type]().to_dict()
     fields = {**fields, "model_type": architecture.model_type, "architectures": [architecture.class_name]}
+    recipes.complete(fields)
     _agree(fields)
     _name_placeholders(fields)
     return json.dumps(strict(_plain(fields)))

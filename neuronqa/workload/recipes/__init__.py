@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,20 +12,21 @@ from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.levels import Level
-from neuronqa.workload.recipes import audio, multimodal, series, text, vision
 from neuronqa.workload.recipes.recipe import Recipe, Shrunk
 from neuronqa.workload.tree import nodes
 
 
 @cache
 def table() -> Mapping[str, Recipe]:
-    """Every recipe by model type. Raises ValueError where two claim one family."""
+    """Every recipe of this package's modules by model type. Raises ValueError where two claim one family."""
     found: dict[str, Recipe] = {}
-    for recipe in (*text.RECIPES, *vision.RECIPES, *audio.RECIPES, *multimodal.RECIPES, *series.RECIPES):
-        for family in recipe.families:
-            if family in found:
-                raise ValueError(f"two recipes for {family}")
-            found[family] = recipe
+    for module in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        recipes: tuple[Recipe, ...] = getattr(importlib.import_module(f"{__name__}.{module}"), "RECIPES", ())
+        for recipe in recipes:
+            for family in recipe.families:
+                if family in found:
+                    raise ValueError(f"two recipes for {family}")
+                found[family] = recipe
     return found
 
 
@@ -62,6 +65,15 @@ def labels(scene: Scene, given: dict[str, Any], usual: dict[str, Any]) -> dict[s
         return usual
     own = recipe.labels(scene, given)
     return usual if own is None else own
+
+
+def complete(fields: dict[str, Any]) -> None:
+    """Fill in, everywhere in an example config, what every checkpoint carries and the classes leave open."""
+    for node in nodes(fields):
+        recipe = table().get(node.model_type)
+        for name, value in (recipe.completion if recipe else {}).items():
+            if node.fields.get(name) is None:
+                node.fields[name] = value
 
 
 def example(architecture: Architecture) -> dict[str, Any] | None:

@@ -7,10 +7,13 @@ from typing import Any, Final
 import torch
 
 from neuronqa.workload.architectures import Architecture, Task
+from neuronqa.workload.inputs import placeholders
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.recipes.recipe import Recipe, defaults
 
 SPECTRUM_FRAMES: Final = 32
+WINDOW_TOKENS: Final = 52
+"""Tokens of two samples of two windows each."""
 
 
 def _spectrogram_labels(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
@@ -24,6 +27,7 @@ def _speaker(scene: Scene, given: dict[str, Any]) -> None:
     if "speaker_embeddings" in scene.parameters and scene.task is Task.TEXT_TO_SOUND:
         width = scene.count("speaker_embedding_dim", default=512)
         given["speaker_embeddings"] = scene.noise("speaker", scene.batch, width)
+        given["attention_mask"] = torch.ones_like(given["input_ids"])
 
 
 def _streams(scene: Scene, given: dict[str, Any]) -> None:
@@ -59,6 +63,7 @@ def _whole_windows(scene: Scene, given: dict[str, Any]) -> None:
         "sound", scene.batch, scene.count("num_mel_bins", of=audio, default=128), 2 * window
     )
     given["input_features_mask"] = torch.ones(scene.batch, 2 * window, dtype=torch.long)
+    given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", WINDOW_TOKENS)
 
 
 RECIPES: Final[tuple[Recipe, ...]] = (

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from neuronqa.workload.architectures import Architecture
+from neuronqa.workload.inputs import placeholders
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults
@@ -102,12 +103,15 @@ def _boolean_image_mask(scene: Scene, given: dict[str, Any]) -> None:
 def _patches_only(scene: Scene, given: dict[str, Any]) -> None:
     """Flattened patches of all images in one row."""
     side = scene.count("patch_size", default=16)
-    given["pixel_values"] = scene.noise("pixel_values", scene.batch * 4, 3 * side * side)
+    count = scene.batch * IMAGE_TOKENS
+    given["pixel_values"] = scene.noise("pixel_values", count, 3 * side * side)
+    given["input_ids"] = placeholders.insert(scene, given["input_ids"], "image", count)
 
 
 def _bbox_ties(shrunk: Shrunk) -> None:
     """Widths of box embeddings follow from hidden size and heads."""
     small = shrunk.small
+    small.update({"hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 128})
     small["dim_bbox_sinusoid_emb_2d"] = small["hidden_size"] // 4
     small["dim_bbox_sinusoid_emb_1d"] = small["dim_bbox_sinusoid_emb_2d"] // small.get("dim_bbox", 8)
     small["dim_bbox_projection"] = small["hidden_size"] // small["num_attention_heads"]
@@ -124,7 +128,9 @@ def _six_coordinates(shrunk: Shrunk) -> None:
 
 def _align(shrunk: Shrunk) -> None:
     """Images are not projected: their width is the text's projection."""
-    shrunk.small["projection_dim"] = shrunk.small["vision_config"]["hidden_dim"]
+    width = shrunk.small["vision_config"]["hidden_dim"]
+    shrunk.small["projection_dim"] = width
+    shrunk.small["text_config"]["projection_dim"] = width
 
 
 def _qwen2_vl_example(architecture: Architecture) -> dict[str, Any]:
@@ -162,7 +168,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     ),
     _sections([11, 11, 10], "qwen3_5_text", "qwen3_5_moe_text"),
     _sections([22, 22, 20], "ernie4_5_vl_moe_text"),
-    _sections([8, 12, 12], "glm4v_text", "glm4v_moe_text", "glm_image_text", "glm_ocr_text", "glm46v_text"),
+    _sections([8, 12, 12], "glm4v_text", "glm_image_text", "glm_ocr_text", "glm46v_text"),
     Recipe(
         families=("idefics2", "idefics3", "smolvlm", "modernvbert", "ultravbert", "colmodernvbert"),
         reason="several images a sample",
@@ -212,6 +218,12 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(families=("layoutlmv3", "lilt"), reason="six coordinates share the hidden size", shrink=_six_coordinates),
     Recipe(families=("align",), reason="image features are not projected", shrink=_align),
     Recipe(families=("qwen2_vl",), reason="the vision tower's output width is the text's", example=_qwen2_vl_example),
+    Recipe(
+        families=("glm4v_moe_text",),
+        reason="rotary sections are assumed by the code; the class's heads do not divide its width",
+        shrink=_rope_sections([8, 12, 12]),
+        completion={"head_dim": 128},
+    ),
     Recipe(families=("kosmos-2",), reason="image positions are an input", inputs=_image_positions),
     Recipe(
         families=("qwen2_audio",),

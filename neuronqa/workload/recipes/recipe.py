@@ -45,6 +45,8 @@ class Recipe:
     """Changes the inputs, before labels are made."""
     labels: Callable[[Scene, dict[str, Any]], dict[str, Any] | None] | None = None
     """The targets, where the task alone does not tell them; None: none."""
+    completion: Mapping[str, Any] = field(default_factory=dict)
+    """Values that every checkpoint carries and the class leaves open. Used by the audit only."""
     example: Callable[[Architecture], dict[str, Any]] | None = None
     """A complete config, where the class's own defaults do not build. Used by the audit only."""
 

@@ -15,6 +15,7 @@ def _forecast(architecture: Architecture) -> dict[str, Any]:
         "num_time_features": 1,
         "lags_sequence": [1, 2, 3],
         "input_size": 1,
+        "feature_size": 6,
     }
 
 

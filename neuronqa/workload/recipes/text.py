@@ -91,7 +91,7 @@ def _mamba2(shrunk: Shrunk) -> None:
 
 def _three_stacks(shrunk: Shrunk) -> None:
     """One layer each of input, recurrence and output."""
-    small, types = shrunk.small, list(dict.fromkeys(shrunk.full["layer_types"]))
+    small, types = shrunk.small, [kind for kind in dict.fromkeys(shrunk.full["layer_types"]) if kind != "mlp"]
     small |= {"num_hidden_layers": 3, "n_input_layers": 1, "n_recurrent_layers": 1, "n_output_layers": 1}
     small["layer_types"] = [types[place % len(types)] for place in range(3)]
 
@@ -133,15 +133,6 @@ def _t5gemma_example(architecture: Architecture) -> dict[str, Any]:
     fields = defaults("t5gemma")
     alone = "Encoder" in architecture.class_name
     return fields | ({"is_encoder_decoder": False} if alone else {})
-
-
-def _given_defaults(**more: Any) -> Any:
-    """Values that every checkpoint carries and the class leaves open."""
-
-    def example(architecture: Architecture) -> dict[str, Any]:
-        return defaults(architecture.model_type) | more
-
-    return example
 
 
 def _cross(scene: Scene, given: dict[str, Any]) -> None:
@@ -214,39 +205,43 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("esm",),
         reason="the class leaves the vocabulary open",
-        example=_given_defaults(vocab_size=33, pad_token_id=1, mask_token_id=32),
+        completion={"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
     ),
     Recipe(
         families=("hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan_vl_text", "ministral"),
         reason="the class leaves the head dimension open",
-        example=_given_defaults(head_dim=128),
+        completion={"head_dim": 128},
     ),
     Recipe(
-        families=("nemotron", "qwen4_exp_text"),
+        families=("nemotron",),
         reason="the class leaves key-value heads open",
-        example=_given_defaults(num_key_value_heads=8),
+        completion={"num_key_value_heads": 8},
     ),
     Recipe(
         families=("dots1",),
         reason="the class leaves experts open",
-        example=_given_defaults(n_routed_experts=128, n_shared_experts=2),
+        completion={
+            "n_routed_experts": 128,
+            "n_shared_experts": 2,
+            "num_experts_per_tok": 6,
+            "n_group": 1,
+            "topk_group": 1,
+        },
     ),
-    Recipe(
-        families=("deepseek_v2",), reason="the class leaves top-k open", example=_given_defaults(num_experts_per_tok=6)
-    ),
+    Recipe(families=("deepseek_v2",), reason="the class leaves top-k open", completion={"num_experts_per_tok": 6}),
     Recipe(
         families=("lfm2_moe",),
         reason="the class leaves layer kinds open",
-        example=_given_defaults(layer_types=["conv", "full_attention"] * 16),
+        completion={"layer_types": ["conv", "full_attention"] * 16},
     ),
     Recipe(
         families=("cohere_compass_text",),
         reason="the class names rotary settings for no kind of layer",
-        example=_given_defaults(
-            rope_parameters={
+        completion={
+            "rope_parameters": {
                 "sliding_attention": {"rope_type": "default", "rope_theta": 50000.0, "mrope_section": [24, 20, 20]},
                 "full_attention": None,
             }
-        ),
+        },
     ),
 )

@@ -47,6 +47,7 @@ def _neck(shrunk: Shrunk) -> None:
     backbone = shrunk.small.get("backbone_config")
     if isinstance(backbone, dict) and "embed_dim_per_stage" in backbone:
         shrunk.small["backbone_channel_list"] = list(reversed(backbone["embed_dim_per_stage"]))
+        shrunk.small["backbone_feature_sizes"] = [[16, 16], [8, 8], [4, 4]]
 
 
 def _sides(side: int) -> Any:
@@ -68,13 +69,18 @@ def _sam(shrunk: Shrunk) -> None:
     for name in ("image_size", "patch_size"):
         prompt[name] = vision[name]
     prompt["image_embedding_size"] = vision["image_size"] // vision["patch_size"]
-    for name in ("hidden_size",):
-        prompt[name] = vision["output_channels"] = shrunk.small["mask_decoder_config"][name]
+    width = shrunk.small["mask_decoder_config"]["hidden_size"]
+    vision["output_channels"] = prompt["hidden_size"] = width
+    vision["num_pos_feats"] = width // 2
 
 
 def _four_taps(architecture: Architecture) -> dict[str, Any]:
     fields = defaults(architecture.model_type)
-    return fields | ({"out_indices": [3, 5, 7, 11]} if "Segmentation" in architecture.class_name else {})
+    if "Segmentation" not in architecture.class_name:
+        return fields
+    return {k: v for k, v in fields.items() if k not in ("out_features", "stage_names")} | {
+        "out_indices": [3, 5, 7, 11]
+    }
 
 
 def _timm_example(architecture: Architecture) -> dict[str, Any]:
