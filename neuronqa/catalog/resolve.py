@@ -17,7 +17,7 @@ from neuronqa import bundled, cachedir
 from neuronqa.catalog import definition, manifest, offline
 from neuronqa.catalog.catalog import Catalog, selected
 from neuronqa.catalog.select import StatusOf, split_name
-from neuronqa.catalog.snapshot import Snapshot
+from neuronqa.catalog.snapshot import Snapshot, newest
 from neuronqa.errors import BadInput, EnvironmentFault
 
 ENVIRONMENT: Final = "NEURONQA_CATALOGS"
@@ -54,10 +54,10 @@ def known() -> dict[str, str]:
         for place in sorted(folder.iterdir()):
             if _is_catalog(place):
                 found.setdefault(place.name, str(place))
-    for place in sorted((cachedir.cache_dir() / "catalogs" / "pulled").glob("*")):
-        newest = _newest(place.name)
-        if newest:
-            found[place.name] = str(newest)
+    for place in sorted(pulled_folder("").glob("*")):
+        pulled = newest(place)
+        if pulled:
+            found[place.name] = str(pulled.folder)
     return found
 
 
@@ -67,9 +67,9 @@ def _whole(name: str) -> Catalog:
     for folder in _shelves():
         if _is_catalog(folder / name):
             return read(folder / name)
-    newest = _newest(name)
-    if newest:
-        return Snapshot.open(newest)
+    pulled = newest(pulled_folder(name))
+    if pulled:
+        return pulled
     shipped = bundled.folder("catalogs") / name
     if _is_catalog(shipped):
         return read(shipped)
@@ -110,9 +110,3 @@ def _shelves() -> Iterator[Path]:
                     f"a folder of {ENVIRONMENT} does not exist", where=part, hint="correct the variable"
                 )
             yield Path(part)
-
-
-def _newest(name: str) -> Path | None:
-    """The newest whole snapshot; folder names are UTC times, so that they sort."""
-    whole = [place for place in pulled_folder(name).glob("*") if (place / manifest.FILE).is_file()]
-    return max(whole, key=lambda place: place.name, default=None)

@@ -74,6 +74,12 @@ class Snapshot:
                 raise damaged(self.folder / shard.file, number, str(error)) from None
 
 
+def newest(home: Path, notice: str = "") -> Snapshot | None:
+    """The newest whole snapshot below `home`, whose folders are named by UTC time so that they sort; None for none."""
+    whole = [place for place in home.glob("*") if (place / manifest.FILE).is_file()]
+    return Snapshot.open(max(whole, key=lambda place: place.name), notice) if whole else None
+
+
 def config_line(name: str, text: str) -> bytes:
     """The line of a config."""
     return rows.sealed({"hash": name, "text": text})
