@@ -68,6 +68,8 @@ def _lines(path: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
+                if not line.endswith(b"\n"):
+                    raise rows.BadRow("it has no end")
                 yield line, rows.unsealed(line)
             except rows.BadRow as error:
                 if file.readline():

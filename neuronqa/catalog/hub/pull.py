@@ -10,10 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -67,7 +67,7 @@ def _freeze(request: Request, listed: Listed, known: Known, before: Snapshot | N
     made = work / "snapshot"
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
-    now = time.gmtime()
+    now = datetime.now(UTC)
     made_by = {
         **asdict(request),
         "neuronqa": neuronqa.__version__,
@@ -75,14 +75,14 @@ def _freeze(request: Request, listed: Listed, known: Known, before: Snapshot | N
         "duplicates": listed.duplicates,
         "unreadable": listed.unreadable,
     }
-    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", now)
+    created = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     with SnapshotWriter(made, request.name, Source.HUB, created=created, made_by=made_by) as writer:
         for text in _texts(set(known.configs.values()), before, work):
             writer.add_config(text)
         for rank, facts in enumerate(pages.facts(request.limit, work), start=1):
             found = {"config": known.configs.get(facts["id"]), "absence": known.absences.get(facts["id"])}
             writer.add(rows.entry_of({**facts, **{key: value for key, value in found.items() if value}, "rank": rank}))
-    final = home / time.strftime("%Y%m%dT%H%M%SZ", now)
+    final = home / now.strftime("%Y%m%dT%H%M%S.%fZ")
     made.rename(final)
     return final
 

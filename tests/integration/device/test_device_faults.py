@@ -22,7 +22,13 @@ from neuronqa.domain.case import Mode
 from neuronqa.domain.outcome import Check
 
 STEPS = 4
-DEATHS = {"segfault": "SIGSEGV", "abort": "SIGABRT", "killed": "SIGKILL", "exit": "exit code 0", "compiler-crash": "SIGABRT"}
+DEATHS = {
+    "segfault": "SIGSEGV",
+    "abort": "SIGABRT",
+    "killed": "SIGKILL",
+    "exit": "exit code 0",
+    "compiler-crash": "SIGABRT",
+}
 HANGS = ("hang", "slow", "compiler-hang")
 
 
@@ -130,9 +136,7 @@ def cases(*checks: Check | None) -> list[Any]:
 
 
 def test_every_fault_of_an_operator_has_an_effect_and_every_effect_a_fault() -> None:
-    wanted = {
-        kind.name for kind in KINDS.values() if kind.site is Site.OPERATOR and "mechanism" not in kind.parameters
-    }
+    wanted = {kind.name for kind in KINDS.values() if kind.site is Site.OPERATOR and "mechanism" not in kind.parameters}
     assert set(EFFECTS) == wanted
 
 

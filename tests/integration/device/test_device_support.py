@@ -87,7 +87,9 @@ def test_sorting_falls_back_where_a_stable_argsort_does_not(device: NeuronDevice
 
 def test_a_decoder_layer_trains_without_fallback(device: NeuronDevice) -> None:
     torch.manual_seed(0)
-    model = nn.ModuleDict({"in": nn.Embedding(20, 8), "norm": nn.LayerNorm(8), "mix": nn.Linear(8, 8), "out": nn.Linear(8, 20)})
+    model = nn.ModuleDict(
+        {"in": nn.Embedding(20, 8), "norm": nn.LayerNorm(8), "mix": nn.Linear(8, 8), "out": nn.Linear(8, 20)}
+    )
     model.to(N)
     tokens = torch.tensor([[1, 2, 3, 4]], device=N)
     optimizer = torch.optim.AdamW(model.parameters())
