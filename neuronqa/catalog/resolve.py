@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from neuronqa import bundled, cachedir
-from neuronqa.catalog import definition, manifest, offline
+from neuronqa.catalog import definition, files, manifest, offline
 from neuronqa.catalog.catalog import Catalog, selected
 from neuronqa.catalog.select import StatusOf, split_name
 from neuronqa.catalog.snapshot import Snapshot, newest
@@ -62,7 +62,7 @@ def known() -> dict[str, str]:
 
 
 def _whole(name: str) -> Catalog:
-    if not _NAME.fullmatch(name) or _is_catalog(Path(name)):
+    if not _NAME.fullmatch(name) or _is_catalog(Path(name)) or files.readable(Path(name)):
         return read(Path(name))
     for folder in _shelves():
         if _is_catalog(folder / name):
@@ -86,8 +86,16 @@ def read(path: Path) -> Catalog:
         return Snapshot.open(path)
     if _holds(path, definition.FILE):
         return definition.read(path)
-    what = "no catalog: neither the name of one nor a folder with a manifest.json or catalog.toml"
+    if files.readable(path):
+        return files.read(path, _all_pulled)
+    what = "no catalog: neither the name of one nor a file or folder that holds one"
     raise BadInput(what, where=repr(str(path)[:200]), hint="neuronqa catalog list names the known ones")
+
+
+def _all_pulled() -> list[Snapshot]:
+    """The newest snapshot of every name that was pulled, the newest of all first."""
+    found = [snapshot for place in pulled_folder("").glob("*") if (snapshot := newest(place))]
+    return sorted(found, key=lambda snapshot: snapshot.info.created, reverse=True)
 
 
 def _is_catalog(place: Path) -> bool:
