@@ -12,9 +12,13 @@ LISTING = "listing"
 Found = tuple[Variant, Check, Outcome]
 
 
-def expected_listing(entry: Entry) -> Outcome:
-    """The outcome of the `eligible` rung; an entry that says nothing is to be eligible."""
-    return Outcome.parse(entry.expected.get(LISTING, Kind.LISTING_ELIGIBLE.value))
+def expects_listing(entry: Entry, found: Outcome) -> bool:
+    """Is this the outcome of the `eligible` rung that `entry` names? One that names none is to be eligible.
+
+    An expectation without a detail fits any detail, because libraries word it.
+    """
+    wanted = Outcome.parse(entry.expected.get(LISTING, Kind.LISTING_ELIGIBLE.value))
+    return wanted.kind is found.kind and wanted.detail in ("", found.detail)
 
 
 def expected(entry: Entry, variant: Variant, check: Check) -> Outcome | None:

@@ -15,6 +15,7 @@ from neuronqa.errors import BadInput
 
 SCHEMA: Final = 1
 FILE: Final = "manifest.json"
+BLOCK: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,10 @@ class Shard:
     file: str
     rows: int
     sha256: str
+    size: int = 0
+    """Bytes of the file as it lies there."""
+    blocks: tuple[int, ...] = ()
+    """CRC-32 of each :data:`BLOCK` bytes of the file, so that damage can be placed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +105,12 @@ def _parse(value: Mapping[str, Any]) -> Manifest:
 
 
 def _shard(value: Mapping[str, Any]) -> Shard:
-    shard = Shard(_text(value["file"]), value["rows"], _text(value["sha256"]))
+    numbers = (value["rows"], value["size"], *value["blocks"])
+    shard = Shard(_text(value["file"]), value["rows"], _text(value["sha256"]), value["size"], tuple(value["blocks"]))
     if Path(shard.file).name != shard.file or shard.file in ("", ".", ".."):
         raise ValueError(f"{shard.file!r} is not a plain file name")
-    if type(shard.rows) is not int or shard.rows < 0:
-        raise ValueError(f"{shard.file!r} has {shard.rows!r} rows")
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError(f"{shard.file!r} has counts that are no counts")
     return shard
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from neuronqa import bundled, cachedir
-from neuronqa.catalog import definition, manifest, offline
+from neuronqa.catalog import definition, files, manifest, offline
 from neuronqa.catalog.catalog import Catalog, selected
 from neuronqa.catalog.select import StatusOf, split_name
-from neuronqa.catalog.snapshot import Snapshot
+from neuronqa.catalog.snapshot import Snapshot, newest
 from neuronqa.errors import BadInput, EnvironmentFault
 
 ENVIRONMENT: Final = "NEURONQA_CATALOGS"
@@ -54,22 +54,22 @@ def known() -> dict[str, str]:
         for place in sorted(folder.iterdir()):
             if _is_catalog(place):
                 found.setdefault(place.name, str(place))
-    for place in sorted((cachedir.cache_dir() / "catalogs" / "pulled").glob("*")):
-        newest = _newest(place.name)
-        if newest:
-            found[place.name] = str(newest)
+    for place in sorted(pulled_folder("").glob("*")):
+        pulled = newest(place)
+        if pulled:
+            found[place.name] = str(pulled.folder)
     return found
 
 
 def _whole(name: str) -> Catalog:
-    if not _NAME.fullmatch(name) or _is_catalog(Path(name)):
+    if not _NAME.fullmatch(name) or _is_catalog(Path(name)) or files.readable(Path(name)):
         return read(Path(name))
     for folder in _shelves():
         if _is_catalog(folder / name):
             return read(folder / name)
-    newest = _newest(name)
-    if newest:
-        return Snapshot.open(newest)
+    pulled = newest(pulled_folder(name))
+    if pulled:
+        return pulled
     shipped = bundled.folder("catalogs") / name
     if _is_catalog(shipped):
         return read(shipped)
@@ -86,8 +86,16 @@ def read(path: Path) -> Catalog:
         return Snapshot.open(path)
     if _holds(path, definition.FILE):
         return definition.read(path)
-    what = "no catalog: neither the name of one nor a folder with a manifest.json or catalog.toml"
+    if files.readable(path):
+        return files.read(path, _all_pulled)
+    what = "no catalog: neither the name of one nor a file or folder that holds one"
     raise BadInput(what, where=repr(str(path)[:200]), hint="neuronqa catalog list names the known ones")
+
+
+def _all_pulled() -> list[Snapshot]:
+    """The newest snapshot of every name that was pulled, the newest of all first."""
+    found = [snapshot for place in pulled_folder("").glob("*") if (snapshot := newest(place))]
+    return sorted(found, key=lambda snapshot: snapshot.info.created, reverse=True)
 
 
 def _is_catalog(place: Path) -> bool:
@@ -110,9 +118,3 @@ def _shelves() -> Iterator[Path]:
                     f"a folder of {ENVIRONMENT} does not exist", where=part, hint="correct the variable"
                 )
             yield Path(part)
-
-
-def _newest(name: str) -> Path | None:
-    """The newest whole snapshot; folder names are UTC times, so that they sort."""
-    whole = [place for place in pulled_folder(name).glob("*") if (place / manifest.FILE).is_file()]
-    return max(whole, key=lambda place: place.name, default=None)

@@ -74,6 +74,12 @@ class Snapshot:
                 raise damaged(self.folder / shard.file, number, str(error)) from None
 
 
+def newest(home: Path, notice: str = "") -> Snapshot | None:
+    """The newest whole snapshot below `home`, whose folders are named by UTC time so that they sort; None for none."""
+    whole = [place for place in home.glob("*") if (place / manifest.FILE).is_file()]
+    return Snapshot.open(max(whole, key=lambda place: place.name), notice) if whole else None
+
+
 def config_line(name: str, text: str) -> bytes:
     """The line of a config."""
     return rows.sealed({"hash": name, "text": text})
@@ -120,14 +126,24 @@ def damaged(path: Path, number: int, reason: str) -> BadInput:
     return BadInput(f"damaged snapshot: {reason}", where=f"{path}, line {number}", hint=HINT)
 
 
+def fingerprint(path: Path) -> tuple[int, tuple[int, ...]]:
+    """Size of a file and the CRC-32 of each of its blocks."""
+    size, blocks = 0, []
+    with path.open("rb") as file:
+        while block := file.read(manifest.BLOCK):
+            size += len(block)
+            blocks.append(zlib.crc32(block))
+    return size, tuple(blocks)
+
+
 class ShardWriter:
     """One file of lines, compressed without a timestamp, so that equal lines make equal bytes."""
 
     def __init__(self, folder: Path, file: str) -> None:
-        self._file = file
+        self._path = folder / file
         self._rows = 0
         self._digest = hashlib.sha256()
-        self._raw: IO[bytes] = (folder / file).open("wb")
+        self._raw: IO[bytes] = self._path.open("wb")
         self._gzip = gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=self._raw, mtime=0)
 
     @property
@@ -142,7 +158,8 @@ class ShardWriter:
     def close(self) -> Shard:
         self._gzip.close()
         self._raw.close()
-        return Shard(self._file, self._rows, self._digest.hexdigest())
+        size, blocks = fingerprint(self._path)
+        return Shard(self._path.name, self._rows, self._digest.hexdigest(), size, blocks)
 
 
 class SnapshotWriter:

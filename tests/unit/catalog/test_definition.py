@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from neuronqa.catalog import definition
-from neuronqa.catalog.expectations import expected, expected_listing, surprises
+from neuronqa.catalog.expectations import expected, expects_listing, surprises
 from neuronqa.domain.case import Variant
 from neuronqa.domain.catalog import Entry, Source
 from neuronqa.domain.outcome import Check, Outcome
@@ -122,5 +122,11 @@ def test_what_is_not_expected_is_a_surprise() -> None:
 
 
 def test_an_entry_without_a_word_is_to_be_eligible() -> None:
-    assert expected_listing(knowing()) == Outcome.parse("listing:eligible")
-    assert expected_listing(knowing(listing="listing:gated")) == Outcome.parse("listing:gated")
+    assert expects_listing(knowing(), Outcome.parse("listing:eligible"))
+    assert not expects_listing(knowing(), Outcome.parse("listing:gated"))
+
+
+def test_a_listing_without_a_detail_fits_any() -> None:
+    assert expects_listing(knowing(listing="listing:gated"), Outcome.parse("listing:gated(ask)"))
+    assert not expects_listing(knowing(listing="listing:gated(ask)"), Outcome.parse("listing:gated"))
+    assert not expects_listing(knowing(listing="listing:gated"), Outcome.parse("listing:disabled"))
