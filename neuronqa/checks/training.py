@@ -15,10 +15,8 @@ from neuronqa.checks import operators
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
 from neuronqa.checks.tensors import ROUNDOFF, Array
-from neuronqa.domain.case import Dtype
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind, Outcome
-from neuronqa.domain.policy import Thresholds
 
 ANSWERS: Final = Check.TRAIN
 LEARNT: Final = 0.1
@@ -97,10 +95,9 @@ def _baseline(seen: Seen) -> Finding | None:
     for name, _ in _SIGNALS:
         if not np.isfinite(curves[f"curve/{name}"]).all():
             return _no_baseline(f"the CPU's own {name} becomes NaN or Inf", "non-finite")
-    width = envelope(loss, seen.variant.dtype, seen.thresholds)
-    centre = loss.mean(axis=0)
-    fall = float(centre[0] - centre[1:].min())
-    if fall <= 2 * float(width.max()):
+    signal = _signal(seen, *_SIGNALS[0])
+    fall = _fall(signal.cpu)
+    if fall <= 2 * float(signal.width.max()):
         return _no_baseline(
             f"the CPU's own loss does not fall: {fall:.3g} in {loss.shape[1]} steps", "loss does not fall"
         )
@@ -112,12 +109,34 @@ def _no_baseline(words: str, detail: str) -> Finding:
 
 
 def _signal(seen: Seen, name: str, kind: Kind) -> Signal:
-    device, runs = seen.arrays[f"curve/{name}"], seen.reference.arrays[f"curve/{name}"]
+    curves = seen.reference.arrays
+    device, runs, exact = seen.arrays[f"curve/{name}"], curves[f"curve/{name}"], curves.get(f"oracle/curve/{name}")
     if name != "loss":
         columns = _deciding(seen.reference)
-        device = np.sqrt(np.square(device[:, columns]).sum(axis=-1))
-        runs = np.sqrt(np.square(runs[:, :, columns]).sum(axis=-1))
-    return Signal(name, kind, device, runs.mean(axis=0), envelope(runs, seen.variant.dtype, seen.thresholds))
+        device, runs = _norm(device, columns), _norm(runs, columns)
+        exact = None if exact is None else _norm(exact, columns)
+    centre = runs.mean(axis=0)
+    width = envelope(runs, exact, _floor(seen, name, centre), seen.thresholds.train_envelope)
+    return Signal(name, kind, device, centre, width)
+
+
+def _norm(table: Array, columns: list[int]) -> Array:
+    norm: Array = np.sqrt(np.square(table[..., columns]).sum(axis=-1))
+    return norm
+
+
+def _floor(seen: Seen, name: str, centre: Array) -> Array:
+    """A loss is one number in the case's dtype, so it is never better than its rounding; a norm averages."""
+    share = seen.thresholds.train_floor
+    if name != "loss":
+        return share * np.abs(centre)
+    return np.maximum(
+        share * _fall(centre), seen.thresholds.train_envelope * ROUNDOFF[seen.variant.dtype] * np.abs(centre)
+    )
+
+
+def _fall(loss: Array) -> float:
+    return max(0.0, float(loss[0] - loss[1:].min()))
 
 
 def _deciding(reference: Reference) -> list[int]:
@@ -128,17 +147,20 @@ def _deciding(reference: Reference) -> list[int]:
     return keep or list(range(len(names)))
 
 
-def envelope(runs: Array, dtype: Dtype, thresholds: Thresholds) -> Array:
-    """Allowed distance from the mean of `runs` (runs x steps) at each step.
+def envelope(runs: Array, exact: Array | None, floor: Array, factor: float) -> Array:
+    """Allowed distance from the mean of `runs` (runs x steps) at each step, never below `floor`.
 
-    The spread at a step is the standard deviation of the runs, pooled over it and the steps before it. It never
-    narrows, since trajectories that have parted do not meet again for a reason, and never sinks below rounding.
+    Rounding shows in two ways: the runs differ from one another, and all of them from float64 (`exact`), by what a sum
+    in the same order loses each time. An arithmetic as good as the CPU's may do either. Both are pooled over a step and
+    those before it, and the width never shrinks: trajectories that have parted do not meet again for a reason.
     """
     centre = runs.mean(axis=0)
     squares = np.square(runs - centre).sum(axis=0) / max(1, len(runs) - 1)
+    if exact is not None and exact.shape == centre.shape and np.isfinite(exact).all():
+        squares = squares + np.square(centre - exact)
     spread = np.sqrt(np.cumsum(squares) / np.arange(1, squares.size + 1))
-    floor = ROUNDOFF[dtype] * np.abs(centre)
-    width: Array = thresholds.train_envelope * np.maximum.accumulate(np.maximum(spread, floor))
+    least = np.finfo(np.float64).tiny  # Curves that are zero throughout are equal, not incomparable.
+    width: Array = np.maximum.accumulate(np.maximum(factor * spread, np.maximum(floor, least)))
     return width
 
 
@@ -156,7 +178,7 @@ def _by_shape(loss: Signal) -> Finding | None:
     """A loss that does not fall, or rises, says more than the step at which it first differed."""
     if loss.leaves is None or loss.device.size < loss.cpu.size:
         return None
-    fall = float(loss.cpu[0] - loss.cpu[1:].min())
+    fall = _fall(loss.cpu)
     device = float(loss.device[0] - loss.device[1:].min())
     end = float(loss.device[-1] - loss.device[0])
     if end > fall:
