@@ -37,6 +37,9 @@ EXPLAINED: Final = 0.25
 """A class names an error when what it leaves unexplained is below this share of it."""
 
 
+_SQUARES: Final = (1e-280, 1e280)
+
+
 class Exempt(StrEnum):
     """Why a tensor cannot decide anything."""
 
@@ -260,13 +263,14 @@ def spread(truth: Array, runs: Sequence[Array | None]) -> tuple[Array, Array]:
 
 
 def rms(array: Array) -> float:
-    """Root mean square, by way of the largest element so that squares neither overflow nor vanish."""
+    """Root mean square; by way of the largest element where squares would overflow or vanish."""
     flat = np.asarray(array, dtype=np.float64).ravel()
+    square = float(flat @ flat)
+    if _SQUARES[0] < square < _SQUARES[1]:
+        return math.sqrt(square / flat.size)
     top = largest(flat)
     if top == 0 or not math.isfinite(top):
         return top
-    if 1e-100 < top < 1e100:
-        return math.sqrt(float(flat @ flat) / flat.size)
     small = flat / top
     return top * math.sqrt(float(small @ small) / flat.size)
 
