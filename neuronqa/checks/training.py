@@ -14,9 +14,11 @@ import numpy as np
 from neuronqa.checks import operators
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
-from neuronqa.checks.tensors import ROUNDOFF, Array
+from neuronqa.checks.tensors import ROUNDOFF, Array, Arrays
+from neuronqa.domain.case import Dtype
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind, Outcome
+from neuronqa.domain.policy import Thresholds
 
 ANSWERS: Final = Check.TRAIN
 LEARNT: Final = 0.1
@@ -55,17 +57,17 @@ def judge(seen: Seen) -> Finding:
     baseline = _baseline(seen)
     if baseline is not None:
         return baseline
-    signals = [_signal(seen, name, kind) for name, kind in _SIGNALS]
-    found = _non_finite(signals) or _by_shape(signals[0]) or _by_first(signals)
+    curves = signals(seen.reference, seen.arrays, seen.variant.dtype, seen.thresholds)
+    found = _non_finite(curves) or _by_shape(curves[0]) or _by_first(curves)
     if found is not None:
         return _blamed(seen, found)
     if stopped is not None:
         return blocked(Check.TRAIN, stopped)
-    if loss.size < signals[0].cpu.size:
-        return no_power(Check.TRAIN, f"{loss.size} of {signals[0].cpu.size} steps were taken", detail="steps")
-    worst = max(float(signal.ratios.max()) for signal in signals)
+    if loss.size < curves[0].cpu.size:
+        return no_power(Check.TRAIN, f"{loss.size} of {curves[0].cpu.size} steps were taken", detail="steps")
+    worst = max(float(signal.ratios.max()) for signal in curves)
     words = f"{loss.size} steps inside the envelope, at most {worst:.2g} of its width from the CPU's curve"
-    return finding(Check.TRAIN, Kind.TRAIN_PASS, words, measure=worst, **_curves(signals))
+    return finding(Check.TRAIN, Kind.TRAIN_PASS, words, measure=worst, **_curves(curves))
 
 
 def _blamed(seen: Seen, found: Finding) -> Finding:
@@ -95,7 +97,7 @@ def _baseline(seen: Seen) -> Finding | None:
     for name, _ in _SIGNALS:
         if not np.isfinite(curves[f"curve/{name}"]).all():
             return _no_baseline(f"the CPU's own {name} becomes NaN or Inf", "non-finite")
-    signal = _signal(seen, *_SIGNALS[0])
+    signal = _signal(seen.reference, seen.arrays, *_SIGNALS[0], seen.variant.dtype, seen.thresholds)
     fall = _fall(signal.cpu)
     if fall <= 2 * float(signal.width.max()):
         return _no_baseline(
@@ -108,15 +110,22 @@ def _no_baseline(words: str, detail: str) -> Finding:
     return finding(Check.TRAIN, Kind.INCONCLUSIVE_NO_BASELINE, words, detail=detail)
 
 
-def _signal(seen: Seen, name: str, kind: Kind) -> Signal:
-    curves = seen.reference.arrays
-    device, runs, exact = seen.arrays[f"curve/{name}"], curves[f"curve/{name}"], curves.get(f"oracle/curve/{name}")
+def signals(reference: Reference, arrays: Arrays, dtype: Dtype, thresholds: Thresholds) -> list[Signal]:
+    """Loss, gradient norm and update norm of a device beside the CPU's."""
+    return [_signal(reference, arrays, name, kind, dtype, thresholds) for name, kind in _SIGNALS]
+
+
+def _signal(
+    reference: Reference, arrays: Arrays, name: str, kind: Kind, dtype: Dtype, thresholds: Thresholds
+) -> Signal:
+    curves = reference.arrays
+    device, runs, exact = arrays[f"curve/{name}"], curves[f"curve/{name}"], curves.get(f"oracle/curve/{name}")
     if name != "loss":
-        columns = _deciding(seen.reference)
+        columns = _deciding(reference)
         device, runs = _norm(device, columns), _norm(runs, columns)
         exact = None if exact is None else _norm(exact, columns)
     centre = runs.mean(axis=0)
-    width = envelope(runs, exact, _floor(seen, name, centre), seen.thresholds.train_envelope)
+    width = envelope(runs, exact, _floor(name, centre, dtype, thresholds), thresholds.train_envelope)
     return Signal(name, kind, device, centre, width)
 
 
@@ -125,14 +134,12 @@ def _norm(table: Array, columns: list[int]) -> Array:
     return norm
 
 
-def _floor(seen: Seen, name: str, centre: Array) -> Array:
+def _floor(name: str, centre: Array, dtype: Dtype, thresholds: Thresholds) -> Array:
     """A loss is one number in the case's dtype, so it is never better than its rounding; a norm averages."""
-    share = seen.thresholds.train_floor
+    share = thresholds.train_floor
     if name != "loss":
         return share * np.abs(centre)
-    return np.maximum(
-        share * _fall(centre), seen.thresholds.train_envelope * ROUNDOFF[seen.variant.dtype] * np.abs(centre)
-    )
+    return np.maximum(share * _fall(centre), thresholds.train_envelope * ROUNDOFF[dtype] * np.abs(centre))
 
 
 def _fall(loss: Array) -> float:
