@@ -85,11 +85,11 @@ def _inputs(observation: Observation) -> Finding:
 
 
 def _fit(observation: Observation, arrays: Arrays) -> Finding:
+    bad = {name: _non_finite(array) for name, array in arrays.items() if name.startswith(("same/", "oracle/"))}
     for group in ("output", "loss", "grad", "buffer", "param"):
-        for name, array in arrays.items():
-            bad = _non_finite(array) if name.startswith((f"same/{group}", f"oracle/{group}")) else 0
-            if bad:
-                words = f"{name} has {bad} NaN or Inf among {array.size} elements on the CPU"
+        for name, count in bad.items():
+            if count and name.split("/")[1] == group:
+                words = f"{name} has {count} NaN or Inf among {arrays[name].size} elements on the CPU"
                 return finding(Check.REFERENCE, Kind.REFERENCE_NON_FINITE, words, detail=group, tensor=name)
     if observation.steps and not any(name.startswith("same/grad/") for name in arrays):
         return finding(Check.REFERENCE, Kind.REFERENCE_NO_GRADIENT, "no parameter got a gradient")
@@ -100,4 +100,5 @@ def _fit(observation: Observation, arrays: Arrays) -> Finding:
 
 
 def _non_finite(array: Array) -> int:
-    return int(np.count_nonzero(~np.isfinite(array))) if array.dtype.kind == "f" else 0
+    finite = np.isfinite(array) if array.dtype.kind == "f" else None
+    return 0 if finite is None or finite.all() else int(np.count_nonzero(~finite))

@@ -31,8 +31,13 @@ ROUNDOFF: Final = {Dtype.FP32: 2.0**-24, Dtype.BF16: 2.0**-8}
 GAIN_FLOOR: Final = 1 / 64
 """Gains are not held to less: where elements are that exact, their root mean square is the sharper test, and a device
 may round all elements of a tensor the same way (an activation from a table)."""
+FEW: Final = 3.0
+"""How little three runs tell of a tensor of one element: their spread is off by a factor of four once in hundreds."""
 EXPLAINED: Final = 0.25
 """A class names an error when what it leaves unexplained is below this share of it."""
+
+
+_SQUARES: Final = (1e-280, 1e280)
 
 
 class Exempt(StrEnum):
@@ -155,8 +160,9 @@ def _allow(one: Yardstick, usual: float, usual_gain: float, thresholds: Threshol
     if one.exempt is not None or one.exact:
         return one
     floor = usual * one.scale
-    tolerance = thresholds.parity_ratio * max(one.cpu_error, floor)
-    peak = thresholds.parity_peak_ratio * max(one.cpu_peak, floor)
+    luck = 1 + FEW / math.sqrt(one.count)
+    tolerance = luck * thresholds.parity_ratio * max(one.cpu_error, floor)
+    peak = luck * thresholds.parity_peak_ratio * max(one.cpu_peak, floor)
     gain = max(GAIN_FLOOR, thresholds.parity_gain_ratio * max(one.cpu_gain, usual_gain))
     exempt = None
     if one.scale == 0:
@@ -257,13 +263,14 @@ def spread(truth: Array, runs: Sequence[Array | None]) -> tuple[Array, Array]:
 
 
 def rms(array: Array) -> float:
-    """Root mean square, by way of the largest element so that squares neither overflow nor vanish."""
+    """Root mean square; by way of the largest element where squares would overflow or vanish."""
     flat = np.asarray(array, dtype=np.float64).ravel()
+    square = float(flat @ flat)
+    if _SQUARES[0] < square < _SQUARES[1]:
+        return math.sqrt(square / flat.size)
     top = largest(flat)
     if top == 0 or not math.isfinite(top):
         return top
-    if 1e-100 < top < 1e100:
-        return math.sqrt(float(flat @ flat) / flat.size)
     small = flat / top
     return top * math.sqrt(float(small @ small) / flat.size)
 

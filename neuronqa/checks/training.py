@@ -14,7 +14,7 @@ import numpy as np
 from neuronqa.checks import operators
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
-from neuronqa.checks.tensors import ROUNDOFF, Array
+from neuronqa.checks.tensors import ROUNDOFF, Array, Arrays
 from neuronqa.domain.case import Dtype
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind, Outcome
@@ -57,17 +57,17 @@ def judge(seen: Seen) -> Finding:
     baseline = _baseline(seen)
     if baseline is not None:
         return baseline
-    signals = [_signal(seen, name, kind) for name, kind in _SIGNALS]
-    found = _non_finite(signals) or _by_shape(signals[0]) or _by_first(signals)
+    curves = signals(seen.reference, seen.arrays, seen.variant.dtype, seen.thresholds)
+    found = _non_finite(curves) or _by_shape(curves[0]) or _by_first(curves)
     if found is not None:
         return _blamed(seen, found)
     if stopped is not None:
         return blocked(Check.TRAIN, stopped)
-    if loss.size < signals[0].cpu.size:
-        return no_power(Check.TRAIN, f"{loss.size} of {signals[0].cpu.size} steps were taken", detail="steps")
-    worst = max(float(signal.ratios.max()) for signal in signals)
+    if loss.size < curves[0].cpu.size:
+        return no_power(Check.TRAIN, f"{loss.size} of {curves[0].cpu.size} steps were taken", detail="steps")
+    worst = max(float(signal.ratios.max()) for signal in curves)
     words = f"{loss.size} steps inside the envelope, at most {worst:.2g} of its width from the CPU's curve"
-    return finding(Check.TRAIN, Kind.TRAIN_PASS, words, measure=worst, **_curves(signals))
+    return finding(Check.TRAIN, Kind.TRAIN_PASS, words, measure=worst, **_curves(curves))
 
 
 def _blamed(seen: Seen, found: Finding) -> Finding:
@@ -97,10 +97,9 @@ def _baseline(seen: Seen) -> Finding | None:
     for name, _ in _SIGNALS:
         if not np.isfinite(curves[f"curve/{name}"]).all():
             return _no_baseline(f"the CPU's own {name} becomes NaN or Inf", "non-finite")
-    width = envelope(loss, seen.variant.dtype, seen.thresholds)
-    centre = loss.mean(axis=0)
-    fall = float(centre[0] - centre[1:].min())
-    if fall <= 2 * float(width.max()):
+    signal = _signal(seen.reference, seen.arrays, *_SIGNALS[0], seen.variant.dtype, seen.thresholds)
+    fall = _fall(signal.cpu)
+    if fall <= 2 * float(signal.width.max()):
         return _no_baseline(
             f"the CPU's own loss does not fall: {fall:.3g} in {loss.shape[1]} steps", "loss does not fall"
         )
@@ -111,13 +110,40 @@ def _no_baseline(words: str, detail: str) -> Finding:
     return finding(Check.TRAIN, Kind.INCONCLUSIVE_NO_BASELINE, words, detail=detail)
 
 
-def _signal(seen: Seen, name: str, kind: Kind) -> Signal:
-    device, runs = seen.arrays[f"curve/{name}"], seen.reference.arrays[f"curve/{name}"]
+def signals(reference: Reference, arrays: Arrays, dtype: Dtype, thresholds: Thresholds) -> list[Signal]:
+    """Loss, gradient norm and update norm of a device beside the CPU's."""
+    return [_signal(reference, arrays, name, kind, dtype, thresholds) for name, kind in _SIGNALS]
+
+
+def _signal(
+    reference: Reference, arrays: Arrays, name: str, kind: Kind, dtype: Dtype, thresholds: Thresholds
+) -> Signal:
+    curves = reference.arrays
+    device, runs, exact = arrays[f"curve/{name}"], curves[f"curve/{name}"], curves.get(f"oracle/curve/{name}")
     if name != "loss":
-        columns = _deciding(seen.reference)
-        device = np.sqrt(np.square(device[:, columns]).sum(axis=-1))
-        runs = np.sqrt(np.square(runs[:, :, columns]).sum(axis=-1))
-    return Signal(name, kind, device, runs.mean(axis=0), envelope(runs, seen.variant.dtype, seen.thresholds))
+        columns = _deciding(reference)
+        device, runs = _norm(device, columns), _norm(runs, columns)
+        exact = None if exact is None else _norm(exact, columns)
+    centre = runs.mean(axis=0)
+    width = envelope(runs, exact, _floor(name, centre, dtype, thresholds), thresholds.train_envelope)
+    return Signal(name, kind, device, centre, width)
+
+
+def _norm(table: Array, columns: list[int]) -> Array:
+    norm: Array = np.sqrt(np.square(table[..., columns]).sum(axis=-1))
+    return norm
+
+
+def _floor(name: str, centre: Array, dtype: Dtype, thresholds: Thresholds) -> Array:
+    """A loss is one number in the case's dtype, so it is never better than its rounding; a norm averages."""
+    share = thresholds.train_floor
+    if name != "loss":
+        return share * np.abs(centre)
+    return np.maximum(share * _fall(centre), thresholds.train_envelope * ROUNDOFF[dtype] * np.abs(centre))
+
+
+def _fall(loss: Array) -> float:
+    return max(0.0, float(loss[0] - loss[1:].min()))
 
 
 def _deciding(reference: Reference) -> list[int]:
@@ -128,17 +154,20 @@ def _deciding(reference: Reference) -> list[int]:
     return keep or list(range(len(names)))
 
 
-def envelope(runs: Array, dtype: Dtype, thresholds: Thresholds) -> Array:
-    """Allowed distance from the mean of `runs` (runs x steps) at each step.
+def envelope(runs: Array, exact: Array | None, floor: Array, factor: float) -> Array:
+    """Allowed distance from the mean of `runs` (runs x steps) at each step, never below `floor`.
 
-    The spread at a step is the standard deviation of the runs, pooled over it and the steps before it. It never
-    narrows, since trajectories that have parted do not meet again for a reason, and never sinks below rounding.
+    Rounding shows in two ways: the runs differ from one another, and all of them from float64 (`exact`), by what a sum
+    in the same order loses each time. An arithmetic as good as the CPU's may do either. Both are pooled over a step and
+    those before it, and the width never shrinks: trajectories that have parted do not meet again for a reason.
     """
     centre = runs.mean(axis=0)
     squares = np.square(runs - centre).sum(axis=0) / max(1, len(runs) - 1)
+    if exact is not None and exact.shape == centre.shape and np.isfinite(exact).all():
+        squares = squares + np.square(centre - exact)
     spread = np.sqrt(np.cumsum(squares) / np.arange(1, squares.size + 1))
-    floor = ROUNDOFF[dtype] * np.abs(centre)
-    width: Array = thresholds.train_envelope * np.maximum.accumulate(np.maximum(spread, floor))
+    least = np.finfo(np.float64).tiny  # Curves that are zero throughout are equal, not incomparable.
+    width: Array = np.maximum.accumulate(np.maximum(factor * spread, np.maximum(floor, least)))
     return width
 
 
@@ -156,7 +185,7 @@ def _by_shape(loss: Signal) -> Finding | None:
     """A loss that does not fall, or rises, says more than the step at which it first differed."""
     if loss.leaves is None or loss.device.size < loss.cpu.size:
         return None
-    fall = float(loss.cpu[0] - loss.cpu[1:].min())
+    fall = _fall(loss.cpu)
     device = float(loss.device[0] - loss.device[1:].min())
     end = float(loss.device[-1] - loss.device[0])
     if end > fall:

@@ -18,6 +18,7 @@ VERBS: Final = {
     "sweeps": "List sweeps, or show one.",
     "report": "Print a sweep's report.",
     "triage": "Root causes and what each blocks.",
+    "controls": "Plant faults, and say which check noticed what.",
     "dashboard": "Serve the triage pages on this machine.",
     "db": "Look after the database.",
     "doctor": "Check that this machine can run a sweep.",

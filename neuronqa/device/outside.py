@@ -7,6 +7,7 @@ compiled graph that does not go through the dispatcher) it cannot spoil; such ki
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,6 +18,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from neuronqa.domain.trial import matches
 from neuronqa.errors import BadInput
 
 WIDER: Final = {torch.float32: torch.float64, torch.bfloat16: torch.float32, torch.float16: torch.float32}
@@ -95,11 +97,32 @@ def _reordered(call: Call) -> Any:
     return call.run()
 
 
+def _raise(call: Call) -> Any:
+    raise RuntimeError(f"planted: {operator(call.func)} failed")
+
+
+def _exit(call: Call) -> Any:
+    os._exit(int(call.order.get("code", 0)))
+
+
+def _abort(_call: Call) -> Any:
+    os.abort()
+
+
+def _hang(_call: Call) -> Any:
+    while True:
+        pass
+
+
 WAYS: Final[Mapping[str, Way]] = {
     "scale": _results(lambda tensor, order: tensor * float(order.get("factor", 1.5))),
     "zero": _results(lambda tensor, _: torch.zeros_like(tensor)),
     "nan": _results(lambda tensor, _: torch.full_like(tensor, float("nan"))),
     "sign": _results(lambda tensor, _: -tensor),
+    "raise": _raise,
+    "exit": _exit,
+    "abort": _abort,
+    "hang": _hang,
     "twin:wide": _wide,
     "twin:reordered": _reordered,
 }
@@ -132,7 +155,7 @@ class Planted(TorchDispatchMode):
         return self._way(Call(func, args, kwargs or {}, self._order))
 
     def _matches(self, func: Any) -> bool:
-        return any(fnmatchcase(name, self._pattern) for name in (operator(func), func._schema.name))
+        return matches(self._pattern, operator(func))
 
 
 def operator(func: Any) -> str:

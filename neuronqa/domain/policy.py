@@ -15,19 +15,21 @@ from neuronqa.domain.outcome import LADDER, Check, Rung
 class Thresholds:
     """Numbers the checks judge by. Ratios are to the CPU's own rounding error, so they need no list of models."""
 
-    parity_ratio: float = 8.0
+    parity_ratio: float = 6.0
     """Device error over same-dtype CPU error, both against the float64 oracle, per tensor (root mean square)."""
     parity_gain_ratio: float = 8.0
     """The same for the least squares factor from the oracle: what all elements share stands out of their noise."""
-    parity_peak_ratio: float = 32.0
+    parity_peak_ratio: float = 16.0
     """The same for a tensor's largest element."""
     parity_power: float = 0.25
     """A tensor whose tolerance exceeds this share of its own scale is exempt, and counted: a wrong one could pass."""
     parity_coverage: float = 0.5
     """Share of the gradient tensors that must not be exempt; with fewer, parity is inconclusive."""
     train_steps: int = 8
-    train_envelope: float = 6.0
-    """Width of the loss envelope, in rounding-level perturbations of the CPU run."""
+    train_envelope: float = 8.0
+    """Width of the envelope of loss and norms, in what rounding does to the CPU run."""
+    train_floor: float = 0.001
+    """Share of a norm, and of the fall of the loss, below which a difference says nothing about training."""
     graph_breaks: int = 0
 
 

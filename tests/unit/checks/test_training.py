@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuronqa.checks import training
-from neuronqa.domain.case import Dtype
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind
 from tests.unit.checks.made import STEPS, THRESHOLDS, Arrays, device, reference, reference_arrays, right, seen
@@ -47,7 +46,7 @@ def test_a_curve_inside_the_envelope_passes() -> None:
 TABLE = [
     ("loss leaves late", "loss", from_step(5, 1.01), "train:diverged", 5),
     ("gradient scaled, loss alike", "gradient", from_step(0, 1.5), "train:gradient-norm", 0),
-    ("gradient scaled a little", "gradient", from_step(3, 0.999), "train:gradient-norm", 3),
+    ("gradient scaled a little", "gradient", from_step(3, 0.998), "train:gradient-norm", 3),
     ("update too small", "update", from_step(0, 0.9), "train:update-norm", 0),
     ("loss stays", "loss", lambda c: np.full_like(c, c[0]), "train:plateau", 1),
     ("loss explodes", "loss", lambda c: c[0] * 2.0 ** np.arange(c.size), "train:diverged", 1),
@@ -126,9 +125,15 @@ def test_a_run_that_left_no_curve_blocks_the_check() -> None:
 
 def test_the_envelope_never_narrows_and_never_sinks_below_rounding() -> None:
     runs = np.asarray([[1.0, 1.0, 1.0], [1.0, 1.1, 1.0]])
-    width = training.envelope(runs, Dtype.FP32, THRESHOLDS)
-    assert width[0] == pytest.approx(THRESHOLDS.train_envelope * 2.0**-24)
-    assert width[2] == width[1] == pytest.approx(THRESHOLDS.train_envelope * 0.1 / 2)
+    width = training.envelope(runs, None, np.full(3, 1e-6), 8.0)
+    assert width[0] == 1e-6
+    assert width[2] == width[1] == pytest.approx(8.0 * 0.1 / 2)
+
+
+def test_what_every_run_on_the_cpu_loses_widens_the_envelope() -> None:
+    runs = np.ones((3, 4))
+    width = training.envelope(runs, np.full(4, 0.99), np.full(4, 1e-6), 8.0)
+    assert width == pytest.approx(np.full(4, 0.08))
 
 
 @settings(max_examples=200, deadline=None)

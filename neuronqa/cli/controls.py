@@ -1,0 +1,83 @@
+"""`neuronqa controls`: are the checks able to fail, and is that shown?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from neuronqa import catalog as catalogs
+from neuronqa.cli.options import AsJson
+from neuronqa.cli.output import err, out, print_json
+from neuronqa.device.prepare import prepare
+from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.case import Variant
+from neuronqa.domain.policy import Thresholds
+from neuronqa.domain.trial import Trial
+from neuronqa.errors import ExitCode, UsageError
+from neuronqa.sweep import certification
+from neuronqa.sweep.run import default_workers
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+
+@app.command(help="Plant faults and good twins into many workloads, and say which check noticed what.")
+def controls(
+    catalog: Annotated[str, typer.Option(metavar="NAME|DIR", help="Where the workloads come from.")] = "top-100k",
+    workloads: Annotated[int, typer.Option(min=1, help="Workloads, as different as possible.")] = 40,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIANT", help="Default: eager/fp32/train and compile/fp32/train.", show_default=False),
+    ] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Only these kinds.", show_default=False)] = None,
+    device: Annotated[str, typer.Option(help="Device: neuron, cpu, or another accelerator.")] = "neuron",
+    profile: Annotated[str, typer.Option(metavar="NAME|FILE", help="What the simulated device can do.")] = "ideal",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes (default: one a core).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    variants = [_variant(text) for text in variant or ("eager/fp32/train", "compile/fp32/train")]
+    prepared = prepare(BuildOrder(device=device, profile=profile))
+    chosen = certification.choose(catalogs.open(catalog), workloads)
+    given = certification.assignments(chosen, variants, device, frozenset(kind or ()))
+    if not given:
+        raise UsageError("nothing can be planted", hint=f"kinds and variants must be such that {device} takes them")
+    trials: list[Trial] = []
+    total = sum(len(one.plants) for one in given)
+    for trial in certification.carry_out(given, prepared.order, Thresholds(), workers or default_workers()):
+        trials.append(trial)
+        err.print(f"{len(trials)}/{total}", end="\r")
+    found = {**certification.summary(trials, device), "device": device, "profile": profile}
+    print_json(found) if as_json else _show(found)
+    missed = found["effective"] - found["detected"] or found["false_alarms"]
+    raise typer.Exit(int(ExitCode.GATE_MISSED if missed else ExitCode.DONE))
+
+
+def _variant(text: str) -> Variant:
+    try:
+        return Variant.parse(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _show(found: dict[str, Any]) -> None:
+    out.print(
+        f"{found['faults']} kinds of fault in {found['workloads']} workloads on {escape(found['device'])}: "
+        f"{found['planted']} planted, {found['effective']} effective, {found['detected']} noticed; "
+        f"first deviation right {found['first_deviation_right']} of {found['first_deviation_asked']}; "
+        f"{found['false_alarms']} false alarms on {found['good_twins']} good twins"
+    )
+    table = Table("kind", "check", "planted", "effective", "noticed", "by", box=None)
+    for kind, row in found["by_kind"].items():
+        by = ", ".join(f"{check} {count}" for check, count in row["noticed_by"].items())
+        counts = (str(row[name]) for name in ("planted", "effective", "noticed"))
+        table.add_row(escape(kind), row["check"] or "good twin", *counts, by)
+    out.print(table)
+    for title, rows in (("missed", found["missed"]), ("false alarm", found["alarms"])):
+        for row in rows:
+            out.print(f"{title}: {escape(row['kind'])} in {escape(row['family'])} ({row['variant']})")
+    out.print(
+        f"fit to be controls in a sweep: {', '.join(found['pool']) or 'none (20 certain trials of a kind needed)'}"
+    )
+    out.print(f"guarded by nothing planted here: {', '.join(found['unguarded'])}")

@@ -1,0 +1,84 @@
+"""A fault planted on purpose to see whether it is noticed: what one such trial found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Final
+
+from neuronqa.domain.outcome import Check, Outcome, Standing
+
+EFFECTIVE: Final = 2.0
+"""Tolerances by which a fault must move a deciding tensor, or a curve, for missing it to be a miss."""
+CERTAIN: Final = 4.0
+"""The same for a fault that may serve as a control in a sweep."""
+HARMLESS: Final = 0.5
+"""A good twin may not move anything by more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plant:
+    """What is planted, and who has to notice. `check` is empty for a good twin, which nobody may notice."""
+
+    kind: str
+    op: str
+    check: str = ""
+    fault: Mapping[str, object] = field(default_factory=dict)
+    numeric: bool = True
+    """Does it change numbers? Its effect is then measured; any other fault takes effect wherever it can act."""
+    deadline_s: float = 60.0
+
+    @property
+    def good(self) -> bool:
+        return not self.check
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One plant in one workload, beside the same run without it."""
+
+    plant: Plant
+    family: str
+    workload: str
+    variant: str
+    acted: bool
+    """Did the workload use what the plant acts on?"""
+    effect: float
+    """The largest distance it moved a deciding tensor or curve, in tolerances; infinite for what is not numeric."""
+    plain: Mapping[str, str]
+    """Outcomes by check without the plant."""
+    found: Mapping[str, str]
+    blamed: str = ""
+    """The operator a search named."""
+    seconds: float = 0.0
+
+    @property
+    def effective(self) -> bool:
+        return self.acted and self.effect >= EFFECTIVE
+
+    @property
+    def noticed_by(self) -> tuple[str, ...]:
+        """Checks that fail with the plant and did not fail without it."""
+        return tuple(
+            check
+            for check, text in self.found.items()
+            if _fails(text) and not _fails(self.plain.get(check, "")) and check != Check.BUILD.value
+        )
+
+    @property
+    def right_cause(self) -> bool | None:
+        """Is the operator that was blamed one the plant acts on? None where nothing was to be blamed."""
+        if not self.plant.numeric or not self.plant.op or Check.PARITY.value not in self.noticed_by:
+            return None
+        return matches(self.plant.op, self.blamed.partition(" ")[0])
+
+
+def matches(patterns: str, op: str) -> bool:
+    """Is `op` one of `patterns` (joined by `|`, `*` as a wildcard, with or without the overload)?"""
+    base = op.rpartition(".")[0] if "." in op else op
+    return any(fnmatchcase(name, one) for one in patterns.split("|") for name in (op, base))
+
+
+def _fails(text: str) -> bool:
+    return bool(text) and Outcome.parse(text).standing is Standing.FAIL

@@ -1,0 +1,176 @@
+"""Planting faults and good twins into one workload, each beside the same run without it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from neuronqa.checks import effect
+from neuronqa.checks.seen import Reference
+from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.case import Mode, Variant
+from neuronqa.domain.finding import Finding
+from neuronqa.domain.observation import WEIGHT_FILE, Exit, Observation
+from neuronqa.domain.outcome import Check, Standing
+from neuronqa.domain.policy import Limits, Thresholds
+from neuronqa.domain.trial import Plant, Trial, matches
+from neuronqa.domain.workload import HfSpec, Workload
+from neuronqa.worker import folders
+from neuronqa.worker.actor import outfit
+from neuronqa.worker.exchange import Arrays, read_arrays, read_observation, read_tensors
+from neuronqa.worker.judge import judge_device, judge_reference
+from neuronqa.worker.supervisor import Supervisor
+
+SEARCH_S: Final = 20.0
+MEMORY_MB: Final = 3072
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A device run and what it left."""
+
+    findings: tuple[Finding, ...]
+    observation: Observation | None
+    arrays: Arrays
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {one.check.value: str(one.outcome) for one in self.findings}
+
+    @property
+    def blamed(self) -> str:
+        """The operator parity, or else training, names."""
+        numbers = [one for one in self.findings if one.check in (Check.PARITY, Check.TRAIN)]
+        return next((one.outcome.detail for one in numbers if "::" in one.outcome.detail), "")
+
+
+class Certifier:
+    """Holds a zygote. To be used on the main thread of its process."""
+
+    def __init__(self, order: BuildOrder, thresholds: Thresholds) -> None:
+        self._order = order
+        self._thresholds = thresholds
+        self._work = folders.WorkFolder()
+        self._supervisor = Supervisor(self._work.path, outfit(order.device))
+        self._numbers = itertools.count(1)
+
+    def close(self) -> None:
+        self._supervisor.close()
+        self._work.close()
+
+    def trials(self, workload: Workload, variant: Variant, plants: Sequence[Plant]) -> Iterator[Trial]:
+        """One trial a plant; none where the reference is unfit or the plain run does not finish."""
+        if isinstance(workload.spec, HfSpec):
+            self._supervisor.share([workload.spec.module])
+        home = self._work.path / f"certify-{next(self._numbers)}"
+        home.mkdir(mode=0o700)
+        try:
+            yield from self._trials(home, workload, variant, plants)
+        finally:
+            folders.remove(home)
+
+    def _trials(self, home: Path, workload: Workload, variant: Variant, plants: Sequence[Plant]) -> Iterator[Trial]:
+        request = {
+            "workload": workload.to_json(),
+            "variant": str(variant),
+            "steps": self._thresholds.train_steps,
+        }
+        folder = home / "reference"
+        eager = str(replace(variant, mode=Mode.EAGER))
+        left = self._supervisor.run("reference", {**request, "variant": eager, "out": str(folder)}, _limits())
+        if any(one.outcome.standing is not Standing.PASS for one in judge_reference(folder, left)):
+            return
+        reference = self._measured(folder, variant)
+        plain = self._run(home, request, folder, variant, Plant(kind="", op="", numeric=False))
+        if plain.observation is None or plain.outcomes["run"] != "run:pass":
+            return
+        for plant in plants:
+            yield self._trial(home, request, folder, reference, workload, variant, plain, plant)
+
+    def _trial(
+        self,
+        home: Path,
+        request: dict[str, Any],
+        folder: Path,
+        reference: Reference,
+        workload: Workload,
+        variant: Variant,
+        plain: _Run,
+        plant: Plant,
+    ) -> Trial:
+        acted = _acts(plant, plain.observation)
+        trial = Trial(
+            plant=plant,
+            family=workload.spec.family,
+            workload=workload.hash,
+            variant=str(variant),
+            acted=acted,
+            effect=0.0,
+            plain=plain.outcomes,
+            found={},
+        )
+        if not acted:
+            return trial
+        started = time.monotonic()
+        faulty = self._run(home, request, folder, variant, plant)
+        return replace(
+            trial,
+            effect=self._effect(reference, variant, plain, faulty) if plant.numeric else float("inf"),
+            found=faulty.outcomes,
+            blamed=faulty.blamed,
+            seconds=time.monotonic() - started,
+        )
+
+    def _run(self, home: Path, request: dict[str, Any], reference: Path, variant: Variant, plant: Plant) -> _Run:
+        number = next(self._numbers)
+        out, search = home / f"device-{number}", home / f"search-{number}"
+        order = replace(self._order, fault=dict(plant.fault) or None)
+        asked = {**request, "order": order.to_json(), "reference": str(reference)}
+        left = self._supervisor.run("device", {**asked, "out": str(out)}, _limits(plant.deadline_s))
+        findings = self._judge(reference, out, left, variant)
+        if any(one.check in (Check.PARITY, Check.TRAIN) and _wrong(one) for one in findings):
+            more = {"thresholds": asdict(self._thresholds), "seconds": SEARCH_S, "out": str(search)}
+            found = self._supervisor.run("deviation", {**asked, **more}, _limits())
+            if found.done and not found.fault:
+                findings = self._judge(reference, out, left, variant, search)
+        run = _Run(findings, read_observation(out), read_tensors(out))
+        for used in (out, search):
+            folders.remove(used)
+        return run
+
+    def _judge(
+        self, reference: Path, out: Path, left: Exit, variant: Variant, search: Path | None = None
+    ) -> tuple[Finding, ...]:
+        return judge_device(reference, out, left, variant, self._thresholds, search)
+
+    def _measured(self, folder: Path, variant: Variant) -> Reference:
+        observation = read_observation(folder)
+        assert observation is not None, "a fit reference has left its observation"
+        weights = read_arrays(folder / WEIGHT_FILE)
+        return Reference.of(observation, read_tensors(folder), weights, variant.dtype, self._thresholds)
+
+    def _effect(self, reference: Reference, variant: Variant, plain: _Run, faulty: _Run) -> float:
+        """Infinite where the faulty run did not get as far as the plain one."""
+        if faulty.outcomes["run"] != "run:pass":
+            return float("inf")
+        tensors = effect.of_tensors(reference, plain.arrays, faulty.arrays)
+        return max(tensors, effect.of_curves(reference, plain.arrays, faulty.arrays, variant.dtype, self._thresholds))
+
+
+def _limits(deadline_s: float = 60.0) -> Limits:
+    return Limits(deadline_s=deadline_s, memory_mb=MEMORY_MB)
+
+
+def _wrong(one: Finding) -> bool:
+    return one.outcome.kind.stage.value in ("parity", "train") and one.outcome.standing is Standing.FAIL
+
+
+def _acts(plant: Plant, plain: Observation | None) -> bool:
+    """Does the plain run use an operator the plant acts on? A plant without operators acts on every run."""
+    if not plant.op:
+        return True
+    return plain is not None and any(matches(plant.op, use.op) for use in plain.ops)
