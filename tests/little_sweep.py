@@ -3,12 +3,13 @@
     python -m tests.little_sweep DATABASE CATALOG PACE STALL [SWEEP]
 
 Each job takes PACE seconds; after STALL jobs (0: never) no worker answers any more. With SWEEP that one is resumed.
-The device is said to be ready, for no job reaches it.
+The device is said to be ready, for no job reaches it, and no controls are planted, so that jobs can be counted.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from unittest.mock import patch
 from neuronqa.device.prepare import Prepared
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.job import Job, JobResult
+from neuronqa.sweep import controls
 from neuronqa.sweep import run as run_module
 from neuronqa.sweep.fleet import Completion, Fleet
 from neuronqa.sweep.run import SweepRequest, resume_sweep, run_sweep
@@ -31,6 +33,7 @@ class Stalling(ScriptedFleet):
     def __init__(self, pace: float, stall: int) -> None:
         super().__init__(self._serve)
         self._pace = pace
+        self._parent = os.getppid()
         self._left = stall or sys.maxsize
 
     def _serve(self, job: Job, _before: int) -> JobResult | str:
@@ -39,6 +42,8 @@ class Stalling(ScriptedFleet):
 
     def wait(self, timeout: float) -> Sequence[Completion]:
         if not self._left:
+            if os.getppid() != self._parent:
+                raise SystemExit("nobody is left to kill this sweep")
             time.sleep(timeout)
             return []
         done = super().wait(timeout)
@@ -51,7 +56,7 @@ def ready(order: BuildOrder) -> Prepared:
 
 
 def main() -> None:
-    with patch.object(run_module, "prepare", ready):
+    with patch.object(run_module, "prepare", ready), patch.object(controls, "load_controls", lambda _policy: []):
         print(json.dumps(sweep(*sys.argv[1:])))
 
 

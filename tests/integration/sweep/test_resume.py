@@ -88,6 +88,7 @@ class Place:
         until = time.monotonic() + PATIENCE_S
         while self.attempts() < least:
             if child.poll() is not None or time.monotonic() > until:
+                child.kill()
                 pytest.fail(f"{self.attempts()} attempts, not {least}; the sweep said: {child.communicate()}")
             time.sleep(0.05)
 
