@@ -84,4 +84,4 @@ class Entry:
     absence: str = ""
     workload: Mapping[str, Any] | None = None
     expected: Mapping[str, str] = field(default_factory=dict)
-    """What must be found, for catalogs that know: `listing`, or `VARIANT CHECK` or `CHECK`, to the text of an outcome."""
+    """What must be found, where a catalog knows: `listing`, `CHECK` or `VARIANT CHECK`, to the text of an outcome."""

@@ -8,7 +8,7 @@ for all; a device that a child loads after the fork would then be unknown to it 
 from __future__ import annotations
 
 import torch
-import tqdm
+import tqdm  # comes with torch.fx and transformers
 from torch import nn
 
 

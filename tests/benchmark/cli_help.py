@@ -1,4 +1,4 @@
-"""CPU seconds of `neuronqa --help`, beside a bare interpreter's in the same run: `python tests/benchmark/cli_help.py`."""
+"""CPU seconds of `neuronqa --help`, beside a bare interpreter's in the same run."""
 
 from __future__ import annotations
 

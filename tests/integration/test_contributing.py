@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,10 @@ def sections() -> dict[str, str]:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Path]:
+def tree(tmp_path: Path) -> Path:
     for name in ("neuronqa", "catalogs", "workers", "db", "dashboards"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    yield tmp_path
+    return tmp_path
 
 
 def run(arguments: list[str], tree: Path, text: str = "") -> None:
