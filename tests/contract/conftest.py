@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 from sqlalchemy import Engine
 
 from neuronqa.db.engine import open_engine
@@ -62,13 +63,17 @@ class Server:
     def stop(self) -> None:
         self._run("pg_ctl", "-D", str(self._base / "data"), "-m", "immediate", "-w", "stop")
 
-    def new_url(self) -> str:
-        """A schema of its own for each test: a database of its own would be 7 MB of files."""
-        name = f"t{secrets.token_hex(6)}"
-        whole = f"postgresql://tester:{self._password}@127.0.0.1:{self.port}/postgres"
-        with psycopg.connect(whole, autocommit=True) as db:
-            db.execute(f"CREATE SCHEMA {name}".encode("ascii"))
-        return f"{whole}?options=-csearch_path%3D{name}"
+    @property
+    def url(self) -> str:
+        return f"postgresql://tester:{self._password}@127.0.0.1:{self.port}/postgres"
+
+    def empty(self) -> None:
+        """Forget every row: a schema or a database of its own for each test would be thousands of files."""
+        with psycopg.connect(self.url, autocommit=True) as db:
+            found = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            names = [sql.Identifier(name) for (name,) in found if name != "alembic_version"]
+            if names:
+                db.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(sql.SQL(", ").join(names)))
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -113,11 +118,12 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=BACKENDS)
 def url(request: pytest.FixtureRequest, tmp_path: Path, migrated: Path) -> str:
-    """An empty database: a copy of a migrated file, or a new schema yet to be migrated."""
+    """An empty database: a copy of a migrated file, or the server's own without its rows."""
     if request.param == "sqlite":
         return str(shutil.copy(migrated, tmp_path / "contract.db"))
     server: Server = request.getfixturevalue("postgres")
-    return server.new_url()
+    server.empty()
+    return server.url
 
 
 @pytest.fixture
