@@ -15,7 +15,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Engine, create_engine, event, inspect, make_url
+from sqlalchemy import Engine, create_engine, event, func, inspect, make_url, select
 from sqlalchemy.engine import URL, ExceptionContext
 from sqlalchemy.exc import (
     ArgumentError,
@@ -31,6 +31,8 @@ from neuronqa.errors import BadInput, EnvironmentFault
 
 DEFAULT_FILE: Final = "neuronqa.db"
 BUSY_MS: Final = 10_000
+LOCKS: Final = 0x6E716101
+"""The class of our advisory locks, apart from other users' of the same server."""
 
 
 def database_url(named: str | None) -> URL:
@@ -132,6 +134,25 @@ def driver_lock(url: URL) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def sweep_lock(engine: Engine, sweep_id: int) -> Iterator[None]:
+    """Hold one sweep on a server: one driver at a time. Raises EnvironmentFault when another has it.
+
+    A SQLite file needs no more than :func:`driver_lock`. The lock lives as long as its connection.
+    """
+    if engine.dialect.name != "postgresql":
+        yield
+        return
+    with engine.connect() as held:
+        held.detach()
+        if not held.execute(select(func.pg_try_advisory_lock(LOCKS, sweep_id))).scalar_one():
+            raise EnvironmentFault(
+                "another driver is executing this sweep", where=shown(engine.url), hint="wait for it, or start another"
+            )
+        held.commit()
+        yield
 
 
 def check_file(url: URL, *, create: bool) -> None:

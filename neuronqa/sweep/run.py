@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from neuronqa import catalog as catalogs
 from neuronqa.db import queries
-from neuronqa.db.engine import check_file, database_url, driver_lock, open_engine
+from neuronqa.db.engine import check_file, database_url, driver_lock, open_engine, sweep_lock
 from neuronqa.db.queries import SweepRow
 from neuronqa.db.store import Store, SweepHeader
 from neuronqa.device.prepare import Prepared, prepare
@@ -123,9 +123,10 @@ def run_sweep(request: SweepRequest, db: str | None, display: SweepDisplay, make
             cores=request.workers,
         )
         sweep_id = store.create_sweep(header)
-        plan = _load(engine, sweep_id, header.name, request, policy)
-        store.plan_cases(sweep_id, plan.cases(plan.order))
-        return _execute(plan, store, prepared, display, make_fleet)
+        with sweep_lock(engine, sweep_id):
+            plan = _load(engine, sweep_id, header.name, request, policy)
+            store.plan_cases(sweep_id, plan.cases(plan.order))
+            return _execute(plan, store, prepared, display, make_fleet)
 
 
 def resume_sweep(
@@ -145,9 +146,10 @@ def resume_sweep(
                 hint="start a new sweep; results of two builds are never mixed",
             )
         store = Store(engine)
-        store.reopen_sweep(row.id)
-        plan = _load(engine, row.id, row.name, request, Policy.from_json(row.policy))
-        return _execute(plan, store, prepared, display, make_fleet)
+        with sweep_lock(engine, row.id):
+            store.reopen_sweep(row.id)
+            plan = _load(engine, row.id, row.name, request, Policy.from_json(row.policy))
+            return _execute(plan, store, prepared, display, make_fleet)
 
 
 @contextmanager

@@ -14,7 +14,16 @@ from sqlalchemy import select, text
 
 from neuronqa.db import queries
 from neuronqa.db import tables as t
-from neuronqa.db.engine import check_file, database_url, driver_lock, head_revision, open_engine, over_network, shown
+from neuronqa.db.engine import (
+    check_file,
+    database_url,
+    driver_lock,
+    head_revision,
+    open_engine,
+    over_network,
+    shown,
+    sweep_lock,
+)
 from neuronqa.db.store import Store
 from neuronqa.errors import BadInput, EnvironmentFault, NeuronQAError
 from tests.builders import eligible, entries, open_sweep, save_plan, workload
@@ -311,6 +320,21 @@ def test_a_second_driver_is_refused_and_told_who_is_first(tmp_path: Path) -> Non
         child.wait()
     with driver_lock(database_url(str(path))):
         pass
+
+
+@pytest.mark.skipif("postgresql" not in BACKENDS, reason="NEURONQA_TEST_POSTGRES=off")
+def test_on_a_server_each_sweep_has_one_driver_and_a_dead_driver_holds_nothing(postgres: Any) -> None:
+    postgres.empty()
+    first, second = open_engine(postgres.url, create=True), open_engine(postgres.url)
+    with sweep_lock(first, 7):
+        with pytest.raises(EnvironmentFault, match="another driver"), sweep_lock(second, 7):
+            pytest.fail("two drivers of one sweep")
+        with sweep_lock(second, 8), first.begin() as db:
+            assert db.execute(select(t.sweep.c.id)).all() == []
+    with sweep_lock(second, 7):
+        pass
+    first.dispose()
+    second.dispose()
 
 
 def test_two_databases_have_two_drivers(tmp_path: Path) -> None:
