@@ -11,7 +11,7 @@ import torch
 import torch._dynamo
 import torch._dynamo.utils
 import torch.hub
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from neuronqa.device.neuron import profile
