@@ -52,6 +52,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "dashboard --host example.com --db WHOLE": (2, "does not listen on"),
     "dashboard --port 99999 --db WHOLE": (2, "--port"),
     "doctor --nonsense": (2, "No such option"),
+    "controls --workloads 0": (2, "--workloads"),
     "db nonsense": (2, "No such command"),
     # what was named cannot be used
     "sweep --catalog nonsense": (3, "nonsense"),
@@ -73,6 +74,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "triage list --db ABSENT": (3, "no such database"),
     "triage list nonsense --db WHOLE": (3, "no sweep called"),
     "dashboard --db ABSENT": (3, "no such database"),
+    "controls --catalog nonsense": (3, "no catalog is called 'nonsense'"),
     "db upgrade --db EMPTY": (3, "is a folder"),
     "db upgrade --db TEXT": (3, "file is not a database"),
     # the machine
