@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from neuronqa.checks.tensors import Array, Measured, Yardstick, gauge, measure, sharpen, spread
+from neuronqa.checks.tensors import Array, Exempt, Measured, Yardstick, gauge, largest, measure, sharpen, spread
 from neuronqa.domain.case import Dtype
-from neuronqa.domain.observation import Deviation
+from neuronqa.domain.observation import Deviation, Observation, Progress
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.policy import Thresholds
 
@@ -39,7 +39,30 @@ def compare(device: Array, same: Array, oracle: Array, dtype: Dtype, thresholds:
         device, same, oracle = device[finite], same[finite], oracle[finite]
     noise, gains = spread(oracle, [same])
     stick = sharpen([gauge("result", same, oracle, noise, gains)], dtype, thresholds)["result"]
+    if stick.exempt is Exempt.ZERO and np.isfinite(device).all():
+        return _zero(device, same, stick, thresholds)
     return measure(device, oracle, stick)
+
+
+def _zero(device: Array, same: Array, stick: Yardstick, thresholds: Thresholds) -> Measured:
+    """Where the oracle is zero the device may leave what the host leaves, and no more."""
+    allowed, peak = thresholds.parity_peak_ratio * largest(same), largest(device)
+    if peak <= allowed:
+        return Measured(yardstick=stick, error=peak, peak=peak)
+    ratio = peak / allowed if allowed else np.inf
+    note = f"up to {peak:.3g} where it must be zero"
+    return Measured(yardstick=stick, error=peak, peak=peak, ratio=ratio, kind=Kind.PARITY_SCATTER, note=note)
+
+
+def complete(search: Observation | None) -> bool:
+    """Did a search compare every call of a whole step?"""
+    return (
+        search is not None
+        and search.reached is Progress.DONE
+        and search.searched > 0
+        and search.unanswered == 0
+        and search.failure is None
+    )
 
 
 def to_blame(deviations: Sequence[Deviation]) -> Deviation | None:

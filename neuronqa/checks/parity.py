@@ -6,7 +6,7 @@ Each tensor is held to its own scale, so that no large tensor hides a small one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -15,10 +15,10 @@ import numpy as np
 from neuronqa.checks import operators, steps
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
-from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure
-from neuronqa.domain.case import Phase
+from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure, rms
+from neuronqa.domain.case import Mode, Phase
 from neuronqa.domain.finding import Finding
-from neuronqa.domain.observation import Observation
+from neuronqa.domain.observation import Deviation, Observation
 from neuronqa.domain.outcome import Check, Kind, Outcome
 
 ANSWERS: Final = Check.PARITY
@@ -29,17 +29,29 @@ GROUPS: Final = ("output", "loss", "grad", "update", "buffer")
 
 
 def judge(seen: Seen) -> Finding:
-    """A tensor that was seen to be wrong counts even if the run stopped later; a pass needs every tensor."""
+    """A tensor that was seen to be wrong counts even if the run stopped later; a pass needs every tensor.
+
+    Where tensors are wrong, or too noisy to tell, and the step was searched operator by operator, the search decides:
+    an operator that is wrong is the cause; a whole eager step of which every operator is right is right, however far
+    rounding took it (a router that chose another expert, a network on the edge of chaos).
+    """
     reference, device, arrays = seen.reference, seen.device, seen.arrays
     if device is None or not arrays:
         return blocked(Check.PARITY, seen.stopped or Check.RUN)
     measured = [*_structure(reference, device, arrays, seen.stopped), *_compare(reference, device, arrays)]
     wrong = [one for one in measured if one.kind is not None]
-    if wrong:
-        return _wrong(seen, wrong, measured)
-    if seen.stopped is not None:
+    if not wrong and seen.stopped is not None:
         return blocked(Check.PARITY, seen.stopped)
-    return _power(seen, measured) or _right(measured)
+    weak = None if wrong else _power(seen, measured)
+    if not wrong and weak is None:
+        return _right(measured)
+    if seen.search is not None and seen.search.deviations:
+        return _caused(seen, wrong, measured, seen.search.deviations)
+    if seen.stopped is None and seen.variant.mode is Mode.EAGER and operators.complete(seen.search):
+        by_operator = _by_operator(seen, wrong, measured)
+        if by_operator is not None:
+            return by_operator
+    return weak or _wrong(seen, wrong, measured)
 
 
 def _structure(reference: Reference, device: Observation, arrays: Arrays, stopped: Check | None) -> Iterable[Measured]:
@@ -69,33 +81,78 @@ def _compare(reference: Reference, device: Observation, arrays: Arrays) -> Itera
 
 
 def _wrong(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> Finding:
-    """The outcome is that of the operator to blame where a search found one: it is the same in every model, while what
-    it does to a model's tensors is not."""
+    """What is wrong with the tensors, where no operator is known to be to blame."""
     first = min(wrong, key=lambda one: _rank(seen.reference, one))
-    name = first.yardstick.name
-    words = f"{len(wrong)} of {len(measured)} tensors are wrong; first {name}: {_words(first)}"
-    kind, detail = first.kind or Kind.PARITY_SCATTER, first.yardstick.group
-    deviations = seen.search.deviations if seen.search else ()
-    blamed = operators.to_blame(deviations)
-    if blamed is not None:
-        kind, detail = Kind(blamed.kind), operators.pattern(blamed)
-        words = f"{detail} is wrong, first in {blamed.progress.value}: {blamed.words}; {words}"
-    elif seen.search is not None:
-        words = f"{words}; none of the {seen.search.searched} operator calls that were searched is wrong by itself"
+    words = f"{len(wrong)} of {len(measured)} tensors are wrong; first {first.yardstick.name}: {_words(first)}"
+    detail = first.yardstick.group
+    if operators.complete(seen.search) and seen.search is not None:
+        words = f"{words}; none of the {seen.search.searched} operator calls of the step is wrong by itself"
+        detail = "compiled graph" if seen.variant.mode is Mode.COMPILE else detail
+    kind = first.kind or Kind.PARITY_SCATTER
+    worst = max(one.ratio for one in wrong)
+    return finding(Check.PARITY, kind, words, detail=detail, measure=worst, **_evidence(seen, wrong, measured))
+
+
+def _caused(seen: Seen, wrong: list[Measured], measured: list[Measured], deviations: Sequence[Deviation]) -> Finding:
+    """The outcome is that of the operator to blame: it is the same in every model, while what it does to a model's
+    tensors is not."""
+    blamed = operators.to_blame(deviations) or deviations[0]
+    name = operators.pattern(blamed)
+    tensors = f"{len(wrong)} of {len(measured)} tensors are"
+    words = f"{name} is wrong, first in {blamed.progress.value}: {blamed.words}; {tensors}"
     return finding(
         Check.PARITY,
-        kind,
+        Kind(blamed.kind),
         words,
-        detail=detail,
+        detail=name,
         others=[Outcome.of(Kind(one.kind), operators.pattern(one)) for one in deviations],
-        measure=max(one.ratio for one in wrong),
-        deviations=[asdict(one) for one in deviations],
-        searched=seen.search.searched if seen.search else None,
-        first=_facts(first),
-        wrong=[_facts(one) for one in sorted(wrong, key=lambda one: -one.ratio)[:SHOWN]],
-        wrong_by_group=dict(Counter(one.yardstick.group for one in wrong)),
-        **_counts(measured),
+        measure=max((one.ratio for one in wrong), default=blamed.ratio),
+        **_evidence(seen, wrong, measured),
     )
+
+
+def _by_operator(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> Finding | None:
+    """The verdict of a step in which every operator is right; None where the tensors tell of more than rounding."""
+    search = seen.search
+    if search is None or any(one.kind in _FATAL for one in wrong):
+        return None
+    unlike = _unlike(seen)
+    if unlike:
+        words = f"the same step gave another {unlike} when it was run again"
+        return finding(Check.PARITY, Kind.INCONCLUSIVE_FLAKY, words, detail="1 of 2", **_counts(measured))
+    if search.decided <= seen.thresholds.parity_coverage * search.searched:
+        return None
+    noisy = (
+        f"{len(wrong)} tensors are further off than on the CPU" if wrong else "rounding hides the tensors of this model"
+    )
+    words = f"{noisy}, but each of the {search.searched} operator calls of the step is right by its own inputs"
+    worst = max((one.ratio for one in wrong), default=0.0)
+    return finding(Check.PARITY, Kind.PARITY_PASS, words, measure=worst, **_evidence(seen, wrong, measured))
+
+
+def _unlike(seen: Seen) -> str:
+    """A tensor that differed between the run and its repetition by more than rounding may explain."""
+    for name, again in seen.search_arrays.items():
+        first, one = seen.arrays.get(name), seen.reference.yardsticks.get(name)
+        if name.startswith("curve/") or first is None or one is None or np.array_equal(first, again, equal_nan=True):
+            continue
+        if first.shape != again.shape or first.dtype.kind != "f":
+            return name
+        if not rms(np.asarray(first, dtype=np.float64) - again) <= one.cpu_error:
+            return name
+    return ""
+
+
+def _evidence(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> dict[str, Any]:
+    search = seen.search
+    return {
+        "first": _facts(min(wrong, key=lambda one: _rank(seen.reference, one))) if wrong else None,
+        "wrong": [_facts(one) for one in sorted(wrong, key=lambda one: -one.ratio)[:SHOWN]],
+        "wrong_by_group": dict(Counter(one.yardstick.group for one in wrong)),
+        "deviations": [asdict(one) for one in search.deviations] if search else [],
+        "searched": search.searched if search else None,
+        **_counts(measured),
+    }
 
 
 _FATAL: Final = (

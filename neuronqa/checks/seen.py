@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from neuronqa.checks import steps, tensors
@@ -48,6 +48,8 @@ class Seen:
     thresholds: Thresholds
     search: Observation | None = None
     """What a search for the operator to blame found, where one was made."""
+    search_arrays: Arrays = field(default_factory=dict)
+    """What the same step gave once more, while it was searched."""
 
     @cached_property
     def end(self) -> Ending:

@@ -209,6 +209,10 @@ class Observation:
     """What a search found, in the order of their first wrong calls."""
     searched: int = 0
     """Calls a search compared."""
+    decided: int = 0
+    """Of these, calls whose result is large enough beside rounding to be wrong."""
+    unanswered: int = 0
+    """Calls it could not compare: the host has no such operator, or the time was up."""
     not_observable: tuple[str, ...] = ()
     """Names of checks whose facts this device cannot give."""
     seconds: Mapping[str, float] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from neuronqa.worker import folders
 from neuronqa.worker.actor import outfit
 from neuronqa.worker.exchange import Arrays, read_arrays, read_observation, read_tensors
 from neuronqa.worker.judge import judge_device, judge_reference
+from neuronqa.worker.runner import doubtful
 from neuronqa.worker.supervisor import Supervisor
 
 SEARCH_S: Final = 20.0
@@ -132,7 +133,7 @@ class Certifier:
         asked = {**request, "order": order.to_json(), "reference": str(reference)}
         left = self._supervisor.run("device", {**asked, "out": str(out)}, _limits(plant.deadline_s))
         findings = self._judge(reference, out, left, variant)
-        if any(one.check in (Check.PARITY, Check.TRAIN) and _wrong(one) for one in findings):
+        if doubtful(variant, findings):
             more = {"thresholds": asdict(self._thresholds), "seconds": SEARCH_S, "out": str(search)}
             found = self._supervisor.run("deviation", {**asked, **more}, _limits())
             if found.done and not found.fault:
@@ -163,10 +164,6 @@ class Certifier:
 
 def _limits(deadline_s: float = 60.0) -> Limits:
     return Limits(deadline_s=deadline_s, memory_mb=MEMORY_MB)
-
-
-def _wrong(one: Finding) -> bool:
-    return one.outcome.kind.stage.value in ("parity", "train") and one.outcome.standing is Standing.FAIL
 
 
 def _acts(plant: Plant, plain: Observation | None) -> bool:

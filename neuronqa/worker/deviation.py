@@ -19,13 +19,15 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map
 
 from neuronqa.checks import operators
-from neuronqa.checks.tensors import Measured
+from neuronqa.checks.tensors import Exempt, Measured
 from neuronqa.device.outside import operator, tracing
 from neuronqa.device.protocol import Adapter, Device, Recording
 from neuronqa.domain.case import Dtype
 from neuronqa.domain.observation import Deviation, Observation, OpUse, Progress
+from neuronqa.domain.outcome import Kind
 from neuronqa.domain.policy import Thresholds
 from neuronqa.worker import device_child
+from neuronqa.worker.continuity import Continuity
 from neuronqa.worker.device_child import Watching
 from neuronqa.worker.oracle import WIDE
 from neuronqa.worker.reference import Build
@@ -80,6 +82,10 @@ _RANKING: Final = frozenset(
 )
 """Operators whose indices may differ where values are equal."""
 _CASE_DTYPES: Final = {torch.float32: Dtype.FP32, torch.bfloat16: Dtype.BF16}
+_DECIDED: Final = (None, Exempt.EMPTY, Exempt.ZERO)
+"""A result of nothing, or of zeros, decides: anything else in its place is wrong."""
+MEMORY: Final = "memory"
+"""Stands for an operator where a tensor changed between two of them."""
 SECONDS: Final = 20.0
 
 Call = tuple[Any, Any]
@@ -115,7 +121,14 @@ class _Searching(Watching):
         found = self._search
         if found is None:
             return replace(observation, role="deviation")
-        return replace(observation, role="deviation", deviations=found.deviations(), searched=found.searched)
+        return replace(
+            observation,
+            role="deviation",
+            deviations=found.deviations(),
+            searched=found.searched,
+            decided=found.decided,
+            unanswered=found.unanswered,
+        )
 
 
 class Search(TorchDispatchMode):
@@ -131,7 +144,8 @@ class Search(TorchDispatchMode):
         self._until = time.monotonic() + seconds
         self._found: dict[tuple[str, str], Deviation] = {}
         self._calls: Counter[tuple[str, str]] = Counter()
-        self.searched = 0
+        self._continuity = Continuity()
+        self.searched = self.decided = self.unanswered = 0
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -152,19 +166,54 @@ class Search(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if tracing() or not self._answerable(func, args, kwargs) or time.monotonic() > self._until:
+        if tracing():
+            return func(*args, **kwargs)
+        used = (args, kwargs)
+        answerable = self._answerable(func, args, kwargs)
+        if time.monotonic() > self._until:
+            self.unanswered += answerable
             return func(*args, **kwargs)
         with _disable_current_modes():
-            given = tree_map(_to_host, (args, kwargs))
+            given = tree_map(_to_host, used) if answerable else None
+            if given is not None:
+                self._check_continuity(used, given)
         result = func(*args, **kwargs)
         with _disable_current_modes():
-            self._compare(func, given, result, (args, kwargs))
+            if given is not None:
+                self._compare(func, given, result, used)
+            if not func.is_view:
+                written = (result, used) if func._schema.is_mutable else result
+                self._continuity.left(leaf for leaf in tree_leaves(written) if self._here(leaf))
         return result
 
     def deviations(self) -> tuple[Deviation, ...]:
         """In the order of their first wrong calls."""
         ordered = sorted(self._found.items(), key=lambda item: item[1].position)
         return tuple(replace(one, calls=self._calls[key]) for key, one in ordered)
+
+    def _here(self, leaf: Any) -> bool:
+        return isinstance(leaf, Tensor) and leaf.device.type == self._device.type and leaf.layout is torch.strided
+
+    def _check_continuity(self, used: Call, given: Call) -> None:
+        pairs = zip(tree_leaves(used), tree_leaves(given), strict=True)
+        broken = self._continuity.broken((leaf, host) for leaf, host in pairs if self._here(leaf))
+        if broken is None:
+            return
+        dtype = str(broken.dtype).removeprefix("torch.")
+        known = self._found.get((MEMORY, dtype))
+        if known is not None:
+            self._found[MEMORY, dtype] = replace(known, wrong=known.wrong + 1)
+            return
+        self._found[MEMORY, dtype] = Deviation(
+            op=MEMORY,
+            dtype=dtype,
+            position=self.searched + 1,
+            kind=Kind.PARITY_SCATTER.value,
+            ratio=float("inf"),
+            progress=self._mark.current,
+            shapes=(tuple(broken.shape),),
+            words="not what the operator that made it left in it",
+        )
 
     def _answerable(self, func: Any, args: Any, kwargs: Any) -> bool:
         if not isinstance(func, torch._ops.OpOverload) or not func._schema.name.startswith("aten::"):
@@ -174,17 +223,21 @@ class Search(TorchDispatchMode):
         device = kwargs.get("device")
         if device is not None and torch.device(device).type == self._device.type:
             return True
-        leaves = tree_leaves((args, kwargs))
-        return any(isinstance(leaf, Tensor) and leaf.device.type == self._device.type for leaf in leaves)
+        return any(self._here(leaf) for leaf in tree_leaves((args, kwargs)))
 
     def _compare(self, func: Any, given: Call, result: Any, used: Call) -> None:
+        measured = list(self._measured(func, given, result, used))
+        if not measured:
+            self.unanswered += 1
+            return
         self.searched += 1
+        self.decided += all(one.yardstick.exempt in _DECIDED for one in measured)
         tensors = [leaf for leaf in tree_leaves(used) if isinstance(leaf, Tensor)]
         dtype = str(tensors[0].dtype).removeprefix("torch.") if tensors else ""
         key = (operator(func), dtype)
         self._calls[key] += 1
-        worst = max(self._measured(func, given, result, used), key=lambda one: one.ratio, default=None)
-        if worst is None or worst.kind is None:
+        worst = max(measured, key=lambda one: one.ratio)
+        if worst.kind is None:
             return
         known = self._found.get(key)
         if known is not None:
@@ -216,11 +269,14 @@ class Search(TorchDispatchMode):
             *zip(tree_leaves(result), tree_leaves(same), tree_leaves(wide), strict=True),
             *zip(tree_leaves(used), tree_leaves(same_call), tree_leaves(wide_call), strict=True),
         )
+        returned = len(tree_leaves(result))
         for place, (found, host, truth) in enumerate(triples):
-            returned_again = place < len(tree_leaves(result)) and id(found) in aliases
+            returned_again = place < returned and id(found) in aliases
             index = ranking and isinstance(host, Tensor) and not host.is_floating_point()
             if isinstance(found, Tensor) and isinstance(host, Tensor) and not returned_again and not index:
                 yield self._one(found, host, truth)
+            elif place < returned and isinstance(found, bool | int | float) and isinstance(host, bool | int | float):
+                yield self._one(torch.tensor(found), torch.tensor(host), torch.tensor(truth))
 
     def _one(self, found: Tensor, host: Tensor, truth: Tensor) -> Measured:
         dtype = _CASE_DTYPES.get(host.dtype, Dtype.FP32)

@@ -64,6 +64,7 @@ def judge_device(
         variant=variant,
         thresholds=thresholds,
         search=read_observation(search) if search is not None else None,
+        search_arrays=read_tensors(search) if search is not None else {},
     )
     judges = device_checks()
     return tuple(judges[check](seen) for check in asked)

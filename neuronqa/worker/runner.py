@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from neuronqa.domain.case import Variant
+from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import AttemptResult, Job, ReferenceResult, Ticket
 from neuronqa.domain.observation import OBSERVATION_FILE, Curve, Envelope, Exit, Observation, Progress
@@ -108,7 +108,7 @@ class JobRunner:
             lambda: self._judge.device(reference.folder, out, left, ticket.variant, thresholds),
         )
         left_s = limits.deadline_s - left.wall_s
-        if wrong_numbers(findings) and left_s >= _LEAST_S:
+        if doubtful(ticket.variant, findings) and left_s >= _LEAST_S:
             findings = self._blame(ticket, reference, out, left, findings, replace(limits, deadline_s=left_s))
         seen = observed(out) or Observation(role="device", reached=left.progress)
         folders.remove(out)
@@ -197,12 +197,18 @@ def limits_of(job: Job) -> Limits:
     )
 
 
-def wrong_numbers(findings: Sequence[Finding]) -> bool:
-    """Did it run, but compute or train something else than the CPU?"""
-    return any(
-        one.outcome.kind.stage in (Stage.PARITY, Stage.TRAIN) and one.outcome.standing is Standing.FAIL
-        for one in findings
-    )
+def doubtful(variant: Variant, findings: Sequence[Finding]) -> bool:
+    """Did it run, but compute or train something else than the CPU, or nothing that could be told from noise?
+
+    What has no power is looked at operator by operator in eager mode only: a compiler may be wrong between operators.
+    """
+    for one in findings:
+        kind = one.outcome.kind
+        if kind.stage in (Stage.PARITY, Stage.TRAIN) and one.outcome.standing is Standing.FAIL:
+            return True
+        if one.check is Check.PARITY and kind is Kind.INCONCLUSIVE_NO_POWER and variant.mode is Mode.EAGER:
+            return True
+    return False
 
 
 def crashed(left: Exit) -> bool:
