@@ -25,7 +25,8 @@ TOP: Final = "top-100k"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 OFFLINE_NOTICE: Final = (
     "no snapshot of the Hub was pulled: this is the offline edition, generated from the installed transformers with "
-    "published popularity figures; its models are synthetic and its rates are not Hub coverage"
+    "published popularity figures; its models are synthetic and its rates are not Hub coverage "
+    "(`neuronqa catalog pull top-100k` gets the real list)"
 )
 
 
