@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
@@ -176,7 +176,7 @@ def test_files_may_be_selected_from(tmp_path: Path) -> None:
 def test_a_parquet_file_is_read_by_columns(tmp_path: Path) -> None:
     path = tmp_path / "mine.parquet"
     columns = {"id": ["a/b", "c/d"], "downloads": [3, None], "config": [json.dumps(LLAMA), None]}
-    parquet.write_table(pyarrow.table(columns), path)
+    parquet.write_table(pa.table(columns), path)
     entries, texts = opened(path)
     assert [(entry.id, entry.downloads, entry.absence) for entry in entries] == [
         ("a/b", 3, ""),
