@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -97,9 +97,14 @@ class Selected:
         return ((name, text) for name, text in self.whole.configs() if name in wanted)
 
 
-def selected(whole: Catalog, expression: str, status_of: select.StatusOf | None = None) -> Selected:
-    """Derive a catalog. Raises UsageError for a bad expression, and for `status:` when `status_of` cannot tell."""
+Statuses = Callable[[Catalog], select.StatusOf]
+"""Plans a catalog and tells the listing status of its entries."""
+
+
+def selected(whole: Catalog, expression: str, statuses: Statuses | None = None) -> Selected:
+    """Derive a catalog. Raises UsageError for a bad expression, and for `status:` without `statuses`."""
     selector = select.parse(expression)
+    status_of = statuses(whole) if statuses and selector.asks_status else None
     kept = frozenset(select.chosen(selector, whole.entries(), status_of))
     return Selected(whole=whole, selector=selector, kept=kept)
 

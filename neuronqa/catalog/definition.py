@@ -13,10 +13,11 @@
 
     [[entry]]
     id = "mini/config-truncated"
-    config = '{"model_type": "llama",'     # a config.json as it is served; or config_base64
+    config = '{"model_type": "llama",'     # a config.json as it is served; or config_base64, or config_nested
     expected = { listing = "listing:config_malformed" }
 
-Every other member of an entry is a field of :class:`neuronqa.domain.catalog.Entry`. Ranks are given by position.
+`config_nested` is `before`, then `open` as often as `times` says, `inner`, `close` as often, and `after`. Every other
+member of an entry is a field of :class:`neuronqa.domain.catalog.Entry`. Ranks are given by position.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from typing import Any, Final
 from neuronqa import bundled
 from neuronqa.catalog import config, rows
 from neuronqa.catalog.catalog import Listed
+from neuronqa.catalog.status import Absence
 from neuronqa.domain.catalog import Entry, Source
 from neuronqa.domain.outcome import Outcome
 from neuronqa.domain.workload import ModuleSpec, Workload
@@ -40,7 +42,7 @@ from neuronqa.errors import BadInput
 FILE: Final = "catalog.toml"
 SCHEMA: Final = 1
 _WORKLOAD: Final = frozenset({"factory", "arguments", "seed", "deadline_s", "memory_mb"})
-_CONFIG: Final = frozenset({"config", "config_base64"})
+_CONFIG: Final = frozenset({"config", "config_base64", "config_nested"})
 
 
 def read(folder: Path) -> Listed:
@@ -77,13 +79,11 @@ def _assemble(folder: Path, name: str, source: Source, items: list[dict[str, Any
             if "factory" in item:
                 facts["workload"] = _workload(folder, item).to_json()
             elif item.keys() & _CONFIG:
-                text = config.stored_text(_body(item))
-                facts["config"] = config.text_hash(text)
-                texts[facts["config"]] = text
+                facts |= _config(_body(item), texts)
             entry = rows.entry_of(facts)
             for expected in entry.expected.values():
                 Outcome.parse(expected)
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             where = f"{folder / FILE}, entry {rank} {str(item.get('id', ''))[:60]!r}"
             raise BadInput(f"the entry cannot be used: {error}", where=where) from error
         entries.append(entry)
@@ -115,9 +115,23 @@ def _source(path: Path) -> str:
     return resolved.relative_to(shipped).as_posix() if resolved.is_relative_to(shipped) else str(resolved)
 
 
+def _config(body: bytes, texts: dict[str, str]) -> dict[str, str]:
+    """Keep a body as a pull would, and return the fact it makes."""
+    if len(body) > config.BODY_LIMIT:
+        return {"absence": Absence.TOO_LONG}
+    text = config.stored_text(body)
+    name = config.text_hash(text)
+    texts[name] = text
+    return {"config": name}
+
+
 def _body(item: Mapping[str, Any]) -> bytes:
     if "config" in item:
         return str(item["config"]).encode()
+    if "config_nested" in item:
+        parts = {"before": "", "inner": "", "close": "", "after": "", **item["config_nested"]}
+        middle = parts["open"] * parts["times"] + parts["inner"] + parts["close"] * parts["times"]
+        return str(parts["before"] + middle + parts["after"]).encode()
     try:
         return base64.b64decode(item["config_base64"], validate=True)
     except binascii.Error as error:

@@ -105,7 +105,7 @@ def _folder(path: Path) -> Iterator[Row]:
         if len(body) > config.BODY_LIMIT:
             yield Entry(id=name.as_posix(), rank=0, downloads=0, absence=Absence.TOO_LONG), None
         else:
-            yield _entry(path, 0, {"id": name.as_posix(), "config": config.stored_text(body)})
+            yield _row(path, 0, {"id": name.as_posix()}, config.stored_text(body))
 
 
 def _ids(path: Path, pulled: Lookup) -> Iterator[Row]:
@@ -160,15 +160,19 @@ def _entry(path: Path, number: int, value: Any) -> Row:
             members = _from_hub(value)
         else:
             text = _text(members.pop("config", None))
-        members |= {"rank": 0, "downloads": members.get("downloads", 0)}
-        if text is not None:
-            members = {**_told(text), **members}
-        elif "absence" not in members:
-            members["absence"] = Absence.NOT_FETCHED
+    except (rows.BadRow, TypeError) as error:
+        raise BadInput(f"not an entry: {error}", where=f"{path}, line {number}") from None
+    return _row(path, number, members, text)
+
+
+def _row(path: Path, number: int, members: Mapping[str, Any], text: str | None) -> Row:
+    """An entry of the members given and of those its config tells. Raises BadInput naming the line."""
+    told = {"absence": Absence.NOT_FETCHED} if text is None else _told(text)
+    try:
         if "workload" in members:
             raise rows.BadRow("only a catalog.toml may define workloads")
-        return rows.entry_of(members), text
-    except (rows.BadRow, TypeError) as error:
+        return rows.entry_of({"downloads": 0, **told, **members, "rank": 0}), text
+    except rows.BadRow as error:
         raise BadInput(f"not an entry: {error}", where=f"{path}, line {number}") from None
 
 

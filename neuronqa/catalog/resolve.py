@@ -15,8 +15,8 @@ from typing import Final
 
 from neuronqa import bundled, cachedir
 from neuronqa.catalog import definition, files, manifest, offline
-from neuronqa.catalog.catalog import Catalog, selected
-from neuronqa.catalog.select import StatusOf, split_name
+from neuronqa.catalog.catalog import Catalog, Statuses, selected
+from neuronqa.catalog.select import split_name
 from neuronqa.catalog.snapshot import Snapshot, newest
 from neuronqa.errors import BadInput, EnvironmentFault
 
@@ -25,20 +25,22 @@ TOP: Final = "top-100k"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 OFFLINE_NOTICE: Final = (
     "no snapshot of the Hub was pulled: this is the offline edition, generated from the installed transformers with "
-    "published popularity figures; its models are synthetic and its rates are not Hub coverage"
+    "published popularity figures; its models are synthetic and its rates are not Hub coverage "
+    "(`neuronqa catalog pull top-100k` gets the real list)"
 )
 
 
-def open_catalog(name_or_path: str, *, select: str = "", status_of: StatusOf | None = None) -> Catalog:
+def open_catalog(name_or_path: str, *, select: str = "", statuses: Statuses | None = None) -> Catalog:
     """Open a catalog by name or path. A selector may follow the name in brackets, and `select` may narrow that further.
 
-    Raises BadInput when there is none of that name or it cannot be read, UsageError for a bad selector.
+    `statuses` plans a catalog where `status:` is selected by. Raises BadInput when there is none of that name or it
+    cannot be read, UsageError for a bad selector and for `status:` without `statuses`.
     """
     name, expression = split_name(name_or_path)
     catalog = _whole(name)
     for part in (expression, select):
         if part:
-            catalog = selected(catalog, part, status_of)
+            catalog = selected(catalog, part, statuses)
     return catalog
 
 

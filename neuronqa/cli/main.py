@@ -16,6 +16,7 @@ from neuronqa.errors import ExitCode, NeuronQAError
 VERBS: Final = {
     "sweep": "Run a catalog's models on a device and judge them.",
     "sweeps": "List sweeps, or show one.",
+    "catalog": "List, pull, show, plan and verify catalogs.",
     "report": "Print a sweep's report.",
     "triage": "Root causes and what each blocks.",
     "controls": "Plant faults, and say which check noticed what.",

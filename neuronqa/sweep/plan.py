@@ -15,8 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
+from pathlib import Path
 from typing import Any, Self
 
+from neuronqa import workload as workload_package
 from neuronqa.catalog import Catalog
 from neuronqa.catalog.status import from_facts
 from neuronqa.db.store import Store
@@ -26,6 +28,7 @@ from neuronqa.domain.outcome import Outcome
 from neuronqa.domain.plan import PlanGroup, PlannedGroup, PlannedWorkload
 from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput, EnvironmentFault
+from neuronqa.sweep.answers import Answer, answers, source_sha256
 from neuronqa.workload.version import BUILDER
 
 PLANNER = (sys.executable, "-m", "neuronqa.workload.planner")
@@ -127,16 +130,29 @@ def _group(entry: Entry, planned: Mapping[str, _Config]) -> PlanGroup:
     )
 
 
+def _planner(versions: Mapping[str, str]) -> dict[str, Any]:
+    """All that an answer of the planner depends on, besides the config."""
+    package = Path(workload_package.__file__).parent
+    return {"versions": dict(versions), "command": PLANNER, "source": source_sha256(package)}
+
+
+def plan_configs(catalog: Catalog) -> Iterator[Answer]:
+    """What the planner says of each config that decides something: where facts do not tell an entry's status."""
+    undecided = {entry.config for entry in catalog.entries() if entry.config is not None and from_facts(entry) is None}
+
+    def configs() -> Iterator[tuple[str, str]]:
+        return ((name, text) for name, text in catalog.configs() if name in undecided)
+
+    return answers(configs, ask_planner, _planner(installed_versions()))
+
+
 def _planned_workloads(catalog: Catalog, planned: dict[str, _Config], advance: Advance) -> Iterator[Workload]:
-    """Yield every distinct workload and fill `planned` on the way. Only configs that decide something are planned."""
-    undecided: set[str] = set()
+    """Yield every distinct workload and fill `planned` on the way."""
     for entry in catalog.entries():
         if entry.workload is not None:
             yield Workload.from_json(entry.workload)
-        elif entry.config is not None and from_facts(entry) is None:
-            undecided.add(entry.config)
     seen: set[str] = set()
-    for answer in ask_planner((name, text) for name, text in catalog.configs() if name in undecided):
+    for answer in plan_configs(catalog):
         workload = answer.get("workload")
         body = Workload.from_json(workload) if workload else None
         planned[answer["hash"]] = _Config(

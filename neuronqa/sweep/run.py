@@ -30,6 +30,7 @@ from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 from neuronqa.sweep import controls as control_pool
 from neuronqa.sweep.audit import AUDIT_LIMIT, AUDIT_SHARE, draw
+from neuronqa.sweep.census import statuses_of
 from neuronqa.sweep.closed_ray import local_ray
 from neuronqa.sweep.cost import learn
 from neuronqa.sweep.driver import Deal, Display, Driver, Progress
@@ -100,7 +101,7 @@ FleetMaker = Callable[[SweepRequest, Prepared], AbstractContextManager[Fleet]]
 def run_sweep(request: SweepRequest, db: str | None, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
     """Plan and execute a new sweep. Raises BadInput or EnvironmentFault before anything is executed."""
     policy = load_policy(request.policy)
-    catalog = catalogs.open(f"{request.catalog}[{request.select}]" if request.select else request.catalog)
+    catalog = catalogs.open(request.catalog, select=request.select, statuses=statuses_of)
     if catalog.notice:
         display.stage(catalog.notice)
     with _database(db) as engine:

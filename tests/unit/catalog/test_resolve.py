@@ -8,6 +8,7 @@ import pytest
 
 from neuronqa import catalog
 from neuronqa.catalog import offline, resolve
+from neuronqa.catalog.select import StatusOf
 from neuronqa.catalog.snapshot import SnapshotWriter
 from neuronqa.domain.catalog import Entry, ListingStatus, Source
 from neuronqa.errors import BadInput, EnvironmentFault, UsageError
@@ -91,10 +92,17 @@ def test_brackets_and_select_narrow() -> None:
 
 
 def test_statuses_are_asked_where_they_are_known() -> None:
-    def status_of(entry: Entry) -> ListingStatus:
-        return ListingStatus.GATED if entry.rank == 2 else ListingStatus.ELIGIBLE
+    asked: list[str] = []
 
-    assert [e.rank for e in catalog.open("top-100k[status:gated]", status_of=status_of).entries()] == [2]
+    def statuses(whole: catalog.Catalog) -> StatusOf:
+        asked.append(whole.info.name)
+        return lambda entry: ListingStatus.GATED if entry.rank == 2 else ListingStatus.ELIGIBLE
+
+    assert [e.rank for e in catalog.open("top-100k[status:gated]", statuses=statuses).entries()] == [2]
+    assert catalog.open("top-100k[type:bert]", statuses=statuses).info.registered == 1
+    assert asked == ["top-100k"], "a catalog is planned only where a status is asked for"
+    with pytest.raises(UsageError, match="status"):
+        catalog.open("top-100k[status:gated]")
 
 
 def test_mini_is_bundled() -> None:
