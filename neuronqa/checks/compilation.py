@@ -33,8 +33,16 @@ def judge(seen: Seen) -> Finding:
         Kind.COMPILE_PASS,
         f"{graph.graphs} graphs compiled, compiled code ran {graph.executions} times",
         measure=graph.modelled_compile_s or graph.compile_s,
+        first_step_over_steady=_first_over_steady(seen),
         **_facts(graph),
     )
+
+
+def _first_over_steady(seen: Seen) -> float | None:
+    """How much longer the step that compiled took than one that did not."""
+    seconds = seen.device.seconds if seen.device else {}
+    steady = seconds.get("steady_step", 0.0)
+    return seconds["first_step"] / steady if steady else None
 
 
 def _not_compiled(graph: GraphUse | None) -> Finding:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from neuronqa.checks import operators, steps
+from neuronqa.checks import choices, operators, steps
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
 from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure, rms
@@ -24,7 +24,7 @@ from neuronqa.domain.outcome import Check, Kind, Outcome
 ANSWERS: Final = Check.PARITY
 SHOWN: Final = 10
 NAMED: Final = 40
-GROUPS: Final = ("output", "loss", "grad", "update", "buffer")
+GROUPS: Final = ("output", "token", "loss", "grad", "update", "buffer")
 """In the order in which a fault reaches them."""
 
 
@@ -57,7 +57,7 @@ def judge(seen: Seen) -> Finding:
 def _structure(reference: Reference, device: Observation, arrays: Arrays, stopped: Check | None) -> Iterable[Measured]:
     """Tensors only one side has, and tensors of another dtype."""
     expected = {name.removeprefix("same/") for name in reference.arrays if name.startswith("same/")}
-    present = {name for name in arrays if not name.startswith("curve/")}
+    present = {name for name in arrays if not name.startswith(("curve/", "margin/"))}
     missing = expected - present if stopped is None else set()
     for name in sorted(missing | (present - expected)):
         side = "missing on the device" if name in missing else "only on the device"
@@ -76,8 +76,17 @@ def _compare(reference: Reference, device: Observation, arrays: Arrays) -> Itera
             parameter = name.removeprefix("update/")
             if f"param/{parameter}" in arrays:
                 yield steps.compare(parameter, reference.weights, arrays, yardstick)
+        elif yardstick.group == "token":
+            yield from _choice(name, reference, arrays)
         elif name in arrays and device.dtypes.get(name) == reference.observation.dtypes[f"same/{name}"]:
             yield measure(arrays[name], reference.arrays[f"oracle/{name}"], yardstick)
+
+
+def _choice(name: str, reference: Reference, arrays: Arrays) -> Iterable[Measured]:
+    step = name.removeprefix("token/")
+    margin, logits = reference.arrays.get(f"margin/{step}"), reference.yardsticks.get(f"output/step.{step}")
+    if name in arrays and margin is not None and logits is not None:
+        yield choices.compare(name, arrays[name], reference.arrays[f"oracle/{name}"], margin, logits)
 
 
 def _wrong(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> Finding:

@@ -19,5 +19,14 @@ def judge(seen: Seen) -> Finding:
         return ended(Check.RUN, run_kind(seen.end), seen.end, seen.left)
     if seen.stopped is not None:
         return blocked(Check.RUN, seen.stopped)
-    steps = seen.device.steps if seen.device else 0
-    return finding(Check.RUN, Kind.RUN_PASS, f"ran to the end, {steps} optimizer steps", steps=steps)
+    device = seen.device
+    steps = device.steps if device else 0
+    return finding(
+        Check.RUN,
+        Kind.RUN_PASS,
+        f"ran to the end, {steps} optimizer steps",
+        measure=device.seconds.get("steady_step") if device else None,
+        steps=steps,
+        seconds=dict(device.seconds) if device else {},
+        memory_peak=device.memory_peak if device else 0,
+    )

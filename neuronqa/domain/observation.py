@@ -6,7 +6,9 @@ starts. The judge reads these and nothing else. Tensors of a dtype NumPy lacks a
 own dtype is kept in `dtypes`.
 
 Tensor names of a device: `output/PATH`, `loss`, `grad/PARAMETER`, `param/PARAMETER` and `buffer/BUFFER` after the first
-optimizer step; `curve/loss` (steps), `curve/gradient` and `curve/update` (steps x parameters: norms).
+optimizer step; `curve/loss` (steps), `curve/gradient` and `curve/update` (steps x parameters: norms); in generation
+`output/step.N` (logits), `token/N` (its choice) and `margin/N` (between its first and second choice; a reference keeps
+the oracle's).
 
 A reference holds below `same/` what the CPU got in the case's dtype and below `oracle/` what float64 got (not `param/`:
 a step is judged from the gradient it was given). `noise/` holds, element by element, the root mean square distance from

@@ -21,11 +21,12 @@ from neuronqa.domain.observation import INPUT_FILE, TENSOR_FILE, WEIGHT_FILE, Fa
 from neuronqa.domain.workload import Workload
 from neuronqa.errors import NeuronQAError
 from neuronqa.worker.exchange import read_arrays, read_metadata, write_arrays, write_observation
+from neuronqa.worker.executing import execute
 from neuronqa.worker.failures import describe
 from neuronqa.worker.graphs import GraphWatch, compiled
 from neuronqa.worker.reference import DTYPES, Build
 from neuronqa.worker.state import Structure
-from neuronqa.worker.training import Marks, Notes, Subject, infer, seed_everything, train
+from neuronqa.worker.training import Marks, Notes, Subject, seed_everything
 from neuronqa.worker.trees import replace_tensors, unpack
 from neuronqa.workload.runnable import BuildFailure, Runnable
 
@@ -146,10 +147,7 @@ def _execute(subject: Subject, variant: Variant, steps: int, mark: Marks, run: _
     assert run.recording is not None
     run.recording.start()
     try:
-        if variant.phase is Phase.TRAIN:
-            train(subject, steps, run.notes, mark)
-        else:
-            infer(subject, run.notes, mark)
+        execute(subject, variant.phase, steps, run.notes, mark)
     finally:
         run.recording.stop()
         run.observation = replace(run.observation, seconds={"run": time.process_time() - started})
@@ -185,6 +183,7 @@ def _finish(run: _Run, reached: Progress) -> Observation:
         parameter_names=names,
         steps=len(run.notes.update),
     )
+    observation = replace(observation, seconds={**observation.seconds, **run.notes.seconds()})
     if run.recording is not None:
         observation = replace(observation, ops=run.recording.ops(), ops_complete=run.recording.complete)
     if run.device is not None:

@@ -20,11 +20,13 @@ from neuronqa.domain.case import Dtype, Phase, Variant
 from neuronqa.domain.observation import INPUT_FILE, TENSOR_FILE, WEIGHT_FILE, Curve, Envelope, Observation, Progress
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.workload import Workload
+from neuronqa.worker.decoding import NoCache
 from neuronqa.worker.exchange import Arrays, write_arrays, write_observation
+from neuronqa.worker.executing import execute
 from neuronqa.worker.failures import MESSAGE_LIMIT, describe
 from neuronqa.worker.oracle import float64
 from neuronqa.worker.perturbation import Perturbation
-from neuronqa.worker.training import LossWithoutGradient, Marks, Notes, Subject, infer, seed_everything, train
+from neuronqa.worker.training import LossWithoutGradient, Marks, Notes, Subject, seed_everything
 from neuronqa.worker.trees import pack, replace_tensors, to_array
 from neuronqa.workload.runnable import BuildFailure, Runnable
 
@@ -59,6 +61,9 @@ def record(request: Mapping[str, Any], build: Build, emit: Callable[[Progress], 
         observation = _run(folder, runnable, variant, int(request["steps"]), mark)
     except BuildFailure as error:
         failure = describe(error, mark.current, kind=error.kind.value, detail=error.detail)
+        observation = replace(observation, reached=mark.current, failure=failure)
+    except NoCache as error:
+        failure = describe(error, mark.current, kind=Kind.INPUTS_ERROR.value, detail=str(error))
         observation = replace(observation, reached=mark.current, failure=failure)
     except LossWithoutGradient as error:
         failure = describe(error, mark.current, kind=Kind.REFERENCE_NO_GRADIENT.value)
@@ -140,11 +145,9 @@ def _record(subject: Subject, phase: Phase, steps: int, mark: Marks) -> Recorded
     started = time.process_time()
     seed_everything()
     silent = Marks(lambda _: None)
+    execute(subject, phase, steps, notes, silent)
     if phase is Phase.TRAIN:
-        train(subject, steps, notes, silent)
         notes.arrays.update(notes.curves())
-    else:
-        infer(subject, notes, silent)
     mark(Progress.REFERENCE)
     return Recorded(notes.arrays, notes.dtypes, notes.curve(), time.process_time() - started)
 
@@ -180,6 +183,10 @@ def combine(plain: Recorded, perturbed: list[Recorded], oracle: Recorded | None)
     arrays: Arrays = {}
     dtypes: dict[str, str] = {}
     for name, array in plain.arrays.items():
+        if name.startswith("margin/"):
+            if oracle is not None:
+                arrays[name] = oracle.arrays[name]
+            continue
         if name.startswith("curve/"):
             arrays[name] = np.stack([array, *(run.arrays[name] for run in perturbed)])
             if oracle is not None:

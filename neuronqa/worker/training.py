@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -65,6 +67,8 @@ class Notes:
     loss: list[float] = field(default_factory=list)
     gradient: list[list[float]] = field(default_factory=list)
     update: list[list[float]] = field(default_factory=list)
+    step_s: list[float] = field(default_factory=list)
+    """Wall seconds of each step, the harness's own copies included: to be looked at, not to be judged by."""
     aside: Callable[[], AbstractContextManager[None]] = nullcontext
     """Entered around every copy to the host, so that the harness's own operators are not recorded."""
 
@@ -81,6 +85,12 @@ class Notes:
             gradient_norm=tuple(math.hypot(*norms) for norms in self.gradient),
             update_norm=tuple(math.hypot(*norms) for norms in self.update),
         )
+
+    def seconds(self) -> dict[str, float]:
+        """The first step, which pays for compilation, and the median of the others."""
+        if len(self.step_s) < 2:
+            return {}
+        return {"first_step": self.step_s[0], "steady_step": statistics.median(self.step_s[1:])}
 
     def curves(self) -> Arrays:
         return {
@@ -124,6 +134,7 @@ def train(subject: Subject, steps: int, notes: Notes, mark: Marks) -> None:
     with notes.aside():
         before = _host(parameters)
     for step in range(steps):
+        started = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         mark(Progress.FORWARD if step == 0 else Progress.TRAINING)
         outputs = subject.forward(**subject.inputs)
@@ -151,6 +162,7 @@ def train(subject: Subject, steps: int, notes: Notes, mark: Marks) -> None:
             before = after
             if step == 0:
                 keep_state(subject.module, notes)
+        notes.step_s.append(time.perf_counter() - started)
 
 
 def keep_state(module: nn.Module, notes: Notes) -> None:
