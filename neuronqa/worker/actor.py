@@ -29,18 +29,18 @@ PRELOAD: Final = (
     "transformers.models.auto.modeling_auto",
     "neuronqa.worker.roles",
 )
-DEVICE_MODULES: Final = {
-    "neuron": ("neuronqa.device.neuron.adapter", "neuronqa.device.neuron.compiler.backend"),
+OUTFITS: Final = {
+    "neuron": zygote.Settings(
+        preload=(*PRELOAD, "neuronqa.device.neuron.adapter"), warm="neuronqa.device.neuron.warm:warm_compile"
+    ),
 }
 
 log = logging.getLogger(__name__)
 
 
 def outfit(device: str) -> zygote.Settings:
-    """What a zygote imports. No device is loaded in it: each child loads the build it is ordered."""
-    return zygote.Settings(
-        preload=(*PRELOAD, *DEVICE_MODULES.get(device, ())), warm="neuronqa.worker.warm:warm_compile"
-    )
+    """What a zygote imports, and runs once. No device is loaded in it: each child loads the build it is ordered."""
+    return OUTFITS.get(device, zygote.Settings(preload=PRELOAD))
 
 
 def versions() -> dict[str, str]:

@@ -4,7 +4,8 @@
 - `recovery`: seconds from a segmentation fault to the first line of the next case.
 - `eager`: CPU milliseconds per healthy eager case outside the case itself: worker, zygote, judge, and the child's own
   setup as `no_op` measured it.
-- `compile`: CPU seconds of the same compile cases below a warmed and below an unwarmed zygote, taken in turn.
+- `compile`: CPU seconds of the same compile cases, taken in turn, below three zygotes: `warmed` as in a sweep;
+  `imported`, with every module but without the warm-up; `plain`, with torch and transformers only.
 
 On a busy machine believe the ratios.
 """
@@ -147,10 +148,15 @@ def job(workload: Workload, order: BuildOrder, variant: str, tickets: int) -> Jo
 
 
 def measure_compile(workloads: list[Workload], order: BuildOrder, rounds: int) -> dict[str, Any]:
-    cpu: dict[str, float] = {"warmed": 0.0, "unwarmed": 0.0}
+    full = outfit(order.device)
+    settings = {
+        "warmed": full,
+        "imported": replace(full, warm=""),
+        "plain": replace(full, warm="", preload=("torch", "transformers")),
+    }
+    cpu = dict.fromkeys(settings, 0.0)
     with ExitStack() as stack:
-        settings = outfit(order.device)
-        actors = {"warmed": CaseActor(settings=settings), "unwarmed": CaseActor(settings=replace(settings, warm=""))}
+        actors = {name: CaseActor(settings=chosen) for name, chosen in settings.items()}
         for actor in actors.values():
             stack.callback(actor.close)
             actor.ready()
@@ -162,7 +168,11 @@ def measure_compile(workloads: list[Workload], order: BuildOrder, rounds: int) -
                     assert attempt.exit.done, attempt
                     cpu[name] += attempt.exit.cpu_s
     cases = rounds * len(workloads)
-    return {**{f"{name}_s": total / cases for name, total in cpu.items()}, "ratio": cpu["warmed"] / cpu["unwarmed"]}
+    return {
+        **{f"{name}_s": total / cases for name, total in cpu.items()},
+        "warmed_to_imported": cpu["warmed"] / cpu["imported"],
+        "warmed_to_plain": cpu["warmed"] / cpu["plain"],
+    }
 
 
 def own_cpu() -> float:
