@@ -22,7 +22,8 @@ from neuronqa.domain.job import Job, JobResult
 from neuronqa.sweep import controls
 from neuronqa.sweep import run as run_module
 from neuronqa.sweep.fleet import Completion, Fleet
-from neuronqa.sweep.run import SweepRequest, resume_sweep, run_sweep
+from neuronqa.sweep.request import SweepRequest
+from neuronqa.sweep.run import resume_sweep, run_sweep
 from tests.builders import result, vector
 from tests.scripted import Quiet, ScriptedFleet
 

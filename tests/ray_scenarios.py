@@ -143,12 +143,13 @@ def main() -> None:
 
 def sweep() -> None:
     from neuronqa.device.prepare import Prepared
-    from neuronqa.sweep.run import SweepRequest, ray_fleet
+    from neuronqa.sweep.local_fleet import local_fleet
+    from neuronqa.sweep.request import SweepRequest
     from tests.builders import ORDER, vector
 
     prepared = Prepared(order=replace(ORDER, device="willing"), vector=vector(), seconds=0.0)
     actor = patch("neuronqa.worker.actor.CaseActor", StandIn)
-    with actor, ray_fleet(SweepRequest(catalog="none", workers=1), prepared) as fleet:
+    with actor, local_fleet(SweepRequest(catalog="none", workers=1), prepared) as fleet:
         fleet.await_first()
         fleet.submit(1, named("dies"))
         lost = [fate(one) for one in collect(fleet, 1)]

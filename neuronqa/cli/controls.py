@@ -18,7 +18,7 @@ from neuronqa.domain.policy import Thresholds
 from neuronqa.domain.trial import Trial
 from neuronqa.errors import ExitCode, UsageError
 from neuronqa.sweep import certification
-from neuronqa.sweep.run import default_workers
+from neuronqa.sweep.request import default_workers
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 

@@ -70,8 +70,10 @@ def sweep(
     from neuronqa.cli.progress import SweepProgress
     from neuronqa.db.engine import database_url, over_network
     from neuronqa.sweep.budget import parse_budget
+    from neuronqa.sweep.local_fleet import local_fleet
     from neuronqa.sweep.policies import GateExpression, load_policy
-    from neuronqa.sweep.run import SweepRequest, default_workers, ray_fleet, resume_sweep, run_sweep
+    from neuronqa.sweep.request import SweepRequest, default_workers
+    from neuronqa.sweep.run import resume_sweep, run_sweep
 
     if (catalog is None) == (resume is None):
         raise UsageError("name either a catalog or a sweep to resume", hint="e.g. --catalog top-100k")
@@ -80,7 +82,7 @@ def sweep(
         _check_kept(ctx)
     if gate is not None:
         GateExpression.parse(gate, load_policy(policy) if resume is None else _policy_of(resume, db))
-    make_fleet = partial(ray_fleet, private=not over_network(database_url(db)))
+    make_fleet = partial(local_fleet, private=not over_network(database_url(db)))
     with SweepProgress(err) as display:
         if resume is not None:
             swept = resume_sweep(resume, db, workers, display, make_fleet)

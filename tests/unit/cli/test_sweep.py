@@ -16,10 +16,10 @@ from neuronqa.device.prepare import Prepared
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.job import Job, JobResult
 from neuronqa.domain.outcome import Check, Kind
-from neuronqa.sweep import controls
+from neuronqa.sweep import controls, local_fleet
 from neuronqa.sweep import run as run_module
 from neuronqa.sweep.fleet import Fleet
-from neuronqa.sweep.run import SweepRequest
+from neuronqa.sweep.request import SweepRequest
 from tests.builders import EAGER, failed, result, vector
 from tests.scripted import Script, ScriptedFleet, all_pass
 from tests.unit.cli.conftest import Command
@@ -72,7 +72,7 @@ def sweep(neuronqa: Command, catalog: Path, tmp_path: Path, monkeypatch: pytest.
             made.on_wait = on_wait
             yield made
 
-        monkeypatch.setattr(run_module, "ray_fleet", fleet)
+        monkeypatch.setattr(local_fleet, "local_fleet", fleet)
         what = ("--resume", resume) if resume else ("--catalog", catalog, "--policy", "quick")
         return neuronqa("sweep", *what, "--db", tmp_path / "s.db", *arguments)
 

@@ -33,7 +33,8 @@ from neuronqa.sweep import controls
 from neuronqa.sweep import run as run_module
 from neuronqa.sweep.controls import Control
 from neuronqa.sweep.fleet import Fleet
-from neuronqa.sweep.run import SweepRequest, Swept, resume_sweep
+from neuronqa.sweep.request import SweepRequest
+from neuronqa.sweep.run import Swept, resume_sweep
 from neuronqa.sweep.standings import Standings, standings
 from tests.builders import (
     COMPILED,

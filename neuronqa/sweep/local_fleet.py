@@ -1,0 +1,32 @@
+"""A fleet on this machine alone: a closed Ray of our own, gone when the sweep is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+from neuronqa.device.prepare import Prepared
+from neuronqa.sweep.closed_ray import local_ray
+from neuronqa.sweep.fleet import Fleet
+from neuronqa.sweep.private_network import enter_private_network
+from neuronqa.sweep.request import SweepRequest
+
+
+@contextmanager
+def local_fleet(request: SweepRequest, prepared: Prepared, *, private: bool = True) -> Iterator[Fleet]:
+    """A fleet on a closed local Ray; `private`: in a network of its own, from which nothing else can be reached."""
+    if private:
+        enter_private_network()
+    # Ray prints what befalls its workers on stdout, where somebody may expect JSON; each loss comes back as one anyway.
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), local_ray(request.workers) as environment:
+        from neuronqa.sweep.ray_fleet import RayFleet
+
+        settings = {"device": prepared.order.device}
+        options = {"num_cpus": 1, "runtime_env": {"env_vars": {**environment}}}
+        fleet = RayFleet(request.workers, options, settings)
+        try:
+            yield fleet
+        finally:
+            fleet.close()

@@ -1,0 +1,58 @@
+"""What a person asked a sweep for: kept with it, so that resuming needs only its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.case import Dtype, Mode
+from neuronqa.sweep.policies import Narrowing
+
+DEFAULT_PROFILE: Final = "trn2-sdk2.33"
+DEFAULT_DEVICE: Final = "neuron"
+
+
+def default_workers() -> int:
+    """One worker a core this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepRequest:
+    """The options of a sweep."""
+
+    catalog: str
+    workers: int
+    select: str = ""
+    policy: str = "gating"
+    device: str = DEFAULT_DEVICE
+    profile: str = DEFAULT_PROFILE
+    overlays: tuple[str, ...] = ()
+    budget_s: float | None = None
+    limit: int | None = None
+    mode: Mode | None = None
+    dtype: Dtype | None = None
+    max_failures: int | None = None
+    seed: int = 0
+
+    @classmethod
+    def kept(cls, options: Mapping[str, Any], workers: int | None) -> SweepRequest:
+        """The request a sweep's stored options describe, with `workers` slots instead of its own if given."""
+        values = dict(options)
+        values["overlays"] = tuple(values.get("overlays", ()))
+        values["mode"] = Mode(values["mode"]) if values.get("mode") else None
+        values["dtype"] = Dtype(values["dtype"]) if values.get("dtype") else None
+        request = cls(**values)
+        return request if workers is None else replace(request, workers=workers)
+
+    @property
+    def narrowing(self) -> Narrowing:
+        return Narrowing(mode=self.mode, dtype=self.dtype)
+
+    @property
+    def order(self) -> BuildOrder:
+        """The device to prepare."""
+        return BuildOrder(device=self.device, profile=self.profile, overlays=self.overlays)
