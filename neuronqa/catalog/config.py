@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from neuronqa.domain.identity import canonical_json, content_hash, relaxed
 
-BODY_LIMIT: Final = 1 << 20
-"""Bytes; the largest config.json known to be published by hand is below 300 kB."""
+BODY_LIMIT: Final = 16 << 20
+"""Bytes. The largest honest configs spell out image vocabularies in some megabytes."""
 DEPTH_LIMIT: Final = 64
 NAMES: Final = frozenset({"_name_or_path", "_commit_hash", "transformers_version", "label2id"})
 """Keys that name a config and never change what is built from it."""

@@ -16,15 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from neuronqa import cachedir
-from neuronqa.catalog import config, manifest, rows
+from neuronqa.catalog import config, rows, whole
 from neuronqa.catalog.hub import listing
 from neuronqa.catalog.snapshot import Snapshot, SnapshotWriter
 from neuronqa.catalog.status import Absence
@@ -35,7 +33,7 @@ Lookup = Callable[[], Iterable[Snapshot]]
 """Gives the pulled snapshots, newest first."""
 READER: Final = "1"
 """Version of the rules below; part of the name of what they make."""
-LINE_LIMIT: Final = 4 * config.BODY_LIMIT
+LINE_LIMIT: Final = 2 * config.BODY_LIMIT
 _HUBS: Final = frozenset({"pipeline_tag", "library_name", "sha", "modelId", "_id", "safetensors", "tags", "gguf"})
 """Members that only items of the Hub have; their `config` is a digest, from which nothing can be built."""
 
@@ -46,9 +44,7 @@ def read(path: Path, pulled: Lookup) -> Snapshot:
     if reader is None:
         raise BadInput("not a catalog: .txt, .jsonl and .parquet files and folders of config.json are", where=str(path))
     home = cachedir.cache_dir() / "catalogs" / "files" / _identity(path, pulled)
-    if not (home / manifest.FILE).is_file():
-        _import(path, reader, home)
-    return Snapshot.open(home)
+    return Snapshot.open(whole.make(home, lambda made: _import(path, reader, made)))
 
 
 def readable(path: Path) -> bool:
@@ -77,21 +73,11 @@ def _reader(path: Path, pulled: Lookup) -> Callable[[], Iterator[Row]] | None:
             return None
 
 
-def _import(path: Path, reader: Callable[[], Iterator[Row]], home: Path) -> None:
-    home.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=".reading-", dir=home.parent))
-    try:
-        with SnapshotWriter(made, path.stem or path.name, Source.FILE, made_by={"file": path.name}) as writer:
-            for rank, (entry, text) in enumerate(reader(), start=1):
-                name = None if text is None else writer.add_config(text)
-                writer.add(replace(entry, rank=rank, config=name))
-        try:
-            made.rename(home)
-        except OSError:
-            if not (home / manifest.FILE).is_file():
-                raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+def _import(path: Path, reader: Callable[[], Iterator[Row]], made: Path) -> None:
+    with SnapshotWriter(made, path.stem or path.name, Source.FILE, made_by={"file": path.name}) as writer:
+        for rank, (entry, text) in enumerate(reader(), start=1):
+            name = None if text is None else writer.add_config(text)
+            writer.add(replace(entry, rank=rank, config=name))
 
 
 def _folder(path: Path) -> Iterator[Row]:

@@ -28,8 +28,8 @@ from neuronqa.errors import BadInput
 
 SHARD_ROWS: Final = 5_000
 CONFIGS_FILE: Final = "configs.jsonl.gz"
-LINE_LIMIT: Final = 16 * config.BODY_LIMIT
-"""Bytes of one line; a reader never holds more."""
+LINE_LIMIT: Final = 7 * config.BODY_LIMIT
+"""Bytes of one line; a byte of a config is at most six of its line (`\\udcff`)."""
 HINT: Final = "neuronqa catalog verify names every damaged part; pull or generate the catalog again"
 
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 from neuronqa import bundled
-from neuronqa.catalog import manifest
+from neuronqa.catalog import whole
 from neuronqa.errors import EnvironmentFault
 
 SEED: Final = 0
@@ -28,8 +26,8 @@ DATA: Final = ("calibration.json", "shapes.toml")
 
 
 def key() -> str:
-    """What the bytes of the edition depend on: seed, generator, data and transformers."""
-    digest = hashlib.sha256(f"{SEED} {SIZE} {_transformers()}".encode())
+    """What the bytes of the edition depend on: seed, generator, data and versions."""
+    digest = hashlib.sha256(f"{SEED} {SIZE} {sorted(versions().items())}".encode())
     folder = Path(__file__).parent
     for path in (*sorted(folder.glob("*.py")), *(bundled.folder("catalogs") / name for name in DATA)):
         digest.update(path.read_bytes())
@@ -39,24 +37,9 @@ def key() -> str:
 def ensure(cache: Path) -> Path:
     """Return the folder of the edition below `cache`, generating it if it is not there yet.
 
-    Several processes may ask at once: each writes its own folder, one rename wins. Raises EnvironmentFault when
-    transformers is missing or generating fails.
+    Raises EnvironmentFault when transformers is missing or generating fails.
     """
-    home = cache / key()
-    if (home / manifest.FILE).is_file():
-        return home
-    cache.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
-    try:
-        _generate(made)
-        try:
-            made.rename(home)
-        except OSError:
-            if not (home / manifest.FILE).is_file():
-                raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-    return home
+    return whole.make(cache / key(), _generate)
 
 
 def _generate(folder: Path) -> None:
@@ -72,8 +55,14 @@ def _generate(folder: Path) -> None:
         raise EnvironmentFault(f"the offline edition cannot be generated: {last[:300]}", where=" ".join(command[1:3]))
 
 
-def _transformers() -> str:
-    try:
-        return metadata.version("transformers")
-    except metadata.PackageNotFoundError as error:
-        raise EnvironmentFault("transformers is not installed", hint="pip install 'transformers~=5.24.0'") from error
+def versions() -> dict[str, str]:
+    """Installed versions that decide which configs there are. Raises EnvironmentFault without transformers."""
+    found = {}
+    for name in ("transformers", "timm"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    if "transformers" not in found:
+        raise EnvironmentFault("transformers is not installed", hint="pip install 'transformers~=5.24.0'")
+    return found

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import transformers
-
 import neuronqa
 from neuronqa.catalog import offline
 from neuronqa.catalog.offline import bodies, calibration, shapes
@@ -68,7 +66,7 @@ def _popular(figures: Calibration) -> set[str]:
 def _write(folder: Path, drafts: Sequence[Draft], order: Sequence[int], downloads: Sequence[int]) -> None:
     made_by = {
         "neuronqa": neuronqa.__version__,
-        "transformers": transformers.__version__,
+        **offline.versions(),
         "seed": offline.SEED,
         "key": offline.key(),
     }

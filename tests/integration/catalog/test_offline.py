@@ -147,18 +147,3 @@ def test_it_has_three_thousand_kernel_keys(edition: Snapshot, entries: list[Entr
     assert 0.45 < statuses["eligible"] / 100_000 < 0.6
     for name, share in (("unknown_model_type", 0.02), ("remote_code", 0.034), ("config_invalid", 0.006)):
         assert abs(statuses[name] / 100_000 - share) < 0.002, name
-
-
-def test_two_processes_may_generate_at_once(edition: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that comes second finds the first's folder in its way, and uses it."""
-
-    def generate(folder: Path) -> None:
-        for path in edition.folder.iterdir():
-            (folder / path.name).write_bytes(path.read_bytes())
-            (tmp_path / offline.key()).mkdir(exist_ok=True)
-            (tmp_path / offline.key() / path.name).write_bytes(path.read_bytes())
-
-    monkeypatch.setattr(offline, "_generate", generate)
-    home = offline.ensure(tmp_path)
-    assert Snapshot.open(home).info == edition.info
-    assert [path.name for path in tmp_path.iterdir()] == [offline.key()]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from pyarrow import parquet
 from neuronqa import catalog
 from neuronqa.catalog import config, resolve, status
 from neuronqa.catalog.snapshot import Snapshot, SnapshotWriter
+from neuronqa.catalog.verify import verify
 from neuronqa.domain.catalog import Entry, ListingStatus, Source
 from neuronqa.errors import BadInput, EnvironmentFault
 
@@ -196,3 +200,27 @@ def test_without_pyarrow_a_parquet_file_says_what_to_install(tmp_path: Path, mon
     (tmp_path / "mine.parquet").write_bytes(b"PAR1")
     with pytest.raises(EnvironmentFault, match=r"neuronqa\[parquet\]"):
         opened(tmp_path / "mine.parquet")
+
+
+def test_eight_processes_read_one_file_and_one_is_killed(tmp_path: Path, cache: Path) -> None:
+    """Whoever comes first or dies half way, what is left is one whole snapshot."""
+    path = jsonl(tmp_path, *({"id": f"a/{number}", "config": {**LLAMA, "n": number}} for number in range(3_000)))
+    script = "import sys; from neuronqa import catalog; print(catalog.open(sys.argv[1]).info.sha256)"
+    root = str(Path(__file__).parents[3])
+    readers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(path)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": root, "NEURONQA_CACHE": str(cache)},
+        )
+        for _ in range(8)
+    ]
+    home = cache / "catalogs" / "files"
+    while not list(home.glob(".making-*/*")) and any(reader.poll() is None for reader in readers):
+        time.sleep(0.005)
+    readers[3].kill()
+    said = {reader.communicate()[0].decode().strip() for number, reader in enumerate(readers) if number != 3}
+    assert len(said) == 1
+    (folder,) = [place for place in home.iterdir() if not place.name.startswith(".")]
+    assert list(verify(folder)) == []
+    assert Snapshot.open(folder).info.sha256 in said
