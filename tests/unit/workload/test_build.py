@@ -35,7 +35,7 @@ def spec_with(**changes: Any) -> Workload:
     return Workload(HfSpec(**{**vars(spec), "config": {**spec.config, **changes}}))
 
 
-FAMILIES = {
+FAMILIES: dict[str, dict[str, Any]] = {
     "causal": {"model_type": "llama", "architectures": ["LlamaForCausalLM"]},
     "masked": {"model_type": "bert", "architectures": ["BertForMaskedLM"]},
     "sequence to sequence": {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]},
