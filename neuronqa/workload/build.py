@@ -9,7 +9,7 @@ import neuronqa.workload.extras  # noqa: F401 - before transformers looks for to
 import hashlib
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from transformers import PreTrainedModel
 from neuronqa import bundled
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.workload import HfSpec, ModuleSpec, Workload
-from neuronqa.workload import architectures
+from neuronqa.workload import architectures, learnt
 from neuronqa.workload.fitting import fit, partial
+from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.levels import Level, reach
 from neuronqa.workload.loss import Projection
@@ -29,28 +30,32 @@ from neuronqa.workload.model import failure, make
 from neuronqa.workload.runnable import BuildFailure, Runnable
 
 
-def build(workload: Workload) -> Runnable:
-    """Make what a workload describes. Raises BuildFailure, which is data; torch's random state is left as it was."""
+def build(workload: Workload, adaptation: Mapping[str, Any] | None = None) -> Runnable:
+    """Make what a workload describes. Raises BuildFailure, which is data; torch's random state is left as it was.
+
+    `adaptation` is what another build of the same workload left in `Runnable.adaptation`; it is tried first.
+    """
     with torch.random.fork_rng(devices=[]):
         match workload.spec:
             case HfSpec() as spec:
-                return _hf(spec, workload.hash)
+                return _hf(spec, workload.hash, adaptation)
             case ModuleSpec() as spec:
                 return _module(spec)
 
 
-def _hf(spec: HfSpec, name: str) -> Runnable:
+def _hf(spec: HfSpec, name: str, adaptation: Mapping[str, Any] | None) -> Runnable:
     started = time.perf_counter()
     model = make(spec)
     made = time.perf_counter()
     stage = scene(spec, model)
-    fitted = fit(stage, name)
+    fitted = fit(stage, name, Adaptation.from_json(adaptation) if adaptation else learnt.recall(name))
     return Runnable(
         module=model,
         inputs=fitted.inputs,
         loss=fitted.loss,
         partial=partial(stage, fitted.adaptation),
         repairs=fitted.adaptation.told(),
+        adaptation=fitted.adaptation.to_json(),
         seconds={"build": made - started, "inputs": time.perf_counter() - made},
     )
 

@@ -31,14 +31,13 @@ class Fitted:
     tries: int
 
 
-def fit(scene: Scene, name: str) -> Fitted:
+def fit(scene: Scene, name: str, known: Adaptation | None) -> Fitted:
     """Find inputs on which the model runs and gives a loss. Raises BuildFailure.
 
-    `name` is the workload's hash, under which the adaptation that worked is kept. The model is left as it was, in the
-    mode the adaptation asks for.
+    `name` is the workload's hash, under which the adaptation that worked is kept; `known` is one that worked before.
+    The model is left as it was, in the mode the adaptation asks for.
     """
     first = recipes.adaptation(scene)
-    known = learnt.recall(name)
     buffers = {key: value.clone() for key, value in scene.model.named_buffers()}
     fitted = _search(scene, known if known is not None else first)
     if fitted.adaptation not in (first, known):

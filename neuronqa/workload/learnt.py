@@ -20,7 +20,10 @@ from neuronqa.workload.version import BUILDER
 
 
 def recall(name: str) -> Adaptation | None:
-    """The adaptation kept for the workload of hash `name`; None where there is none, or none that can be read."""
+    """The adaptation kept for the workload of hash `name`; None where there is none, or none that can be read.
+
+    A cache that may only be read will do.
+    """
     try:
         return Adaptation.from_json(json.loads(_path(name).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, EnvironmentFault):
@@ -41,4 +44,6 @@ def keep(name: str, adaptation: Adaptation) -> None:
 
 
 def _path(name: str) -> Path:
-    return cache_dir() / "learnt" / f"{BUILDER}-{transformers.__version__}" / f"{name}.json"
+    named = os.environ.get("NEURONQA_CACHE")
+    cache = Path(named) if named else cache_dir()
+    return cache / "learnt" / f"{BUILDER}-{transformers.__version__}" / f"{name}.json"

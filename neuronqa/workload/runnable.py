@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,8 @@ class Runnable:
     """What had to be left out (`image`, `labels`, `train-mode`, ...): a partial run is reported as one."""
     repairs: tuple[str, ...] = ()
     """What was learnt from the model's own errors, in order."""
+    adaptation: Mapping[str, Any] = field(default_factory=dict)
+    """The same as plain JSON: given to :func:`neuronqa.workload.build.build`, it spares the search."""
     seconds: dict[str, float] = field(default_factory=dict)
 
 

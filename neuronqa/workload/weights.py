@@ -19,6 +19,8 @@ from torch import Tensor, nn
 
 from neuronqa.domain.identity import content_hash
 
+_AFFINE: Final = (".weight", ".bias")
+"""Buffers of these names are the frozen half of a norm; at zero they would cut off a residual branch."""
 SPREAD: Final = 0.1
 """Standard deviation around a constant."""
 
@@ -31,8 +33,10 @@ def generator(seed: int, name: str) -> torch.Generator:
 @torch.no_grad()
 def enliven(model: nn.Module, seed: int) -> None:
     """Spread constants and scale up small matrices, in place. Shared tensors are changed once."""
-    for name, parameter in model.named_parameters():
-        if not parameter.is_floating_point() or parameter.numel() == 0 or not parameter.requires_grad:
+    frozen = ((n, b) for n, b in model.named_buffers() if n.endswith(_AFFINE))
+    trained = ((n, p) for n, p in model.named_parameters() if p.requires_grad)
+    for name, parameter in (*trained, *frozen):
+        if not parameter.is_floating_point() or parameter.numel() == 0:
             continue
         low, high = parameter.aminmax()
         if low == high:

@@ -72,8 +72,7 @@ def complete(fields: dict[str, Any]) -> None:
     for node in nodes(fields):
         recipe = table().get(node.model_type)
         for name, value in (recipe.completion if recipe else {}).items():
-            if node.fields.get(name) is None:
-                node.fields[name] = value
+            node.fields[name] = value
 
 
 def example(architecture: Architecture) -> dict[str, Any] | None:

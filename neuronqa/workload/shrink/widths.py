@@ -187,10 +187,37 @@ def _agree(anatomies: dict[str, _Anatomy | None], divisors: dict[str, Divisor]) 
     shared: dict[int, int] = {}
     for hidden, paths in by_hidden.items():
         if len({divisors[path].width for path in paths}) > 1:
-            common = Divisor(Fraction(1), math.gcd(*(divisors[path].head_dim for path in paths)))
-            divisors.update(dict.fromkeys(paths, common))
+            divisors.update(_common({path: (_known(anatomies[path]), divisors[path]) for path in paths}))
         shared[hidden] = divided(hidden, divisors[paths[0]].width)
     return shared
+
+
+def _known(anatomy: _Anatomy | None) -> _Anatomy:
+    assert anatomy is not None
+    return anatomy
+
+
+def _common(found: dict[str, tuple[_Anatomy, Divisor]]) -> dict[str, Divisor]:
+    """Divisors of one width: the largest that all can take, each its own way; else only head dimensions are divided."""
+    for width in sorted({divisor.width for _, divisor in found.values()}, reverse=True):
+        fitted = {path: _of_width(anatomy, divisor, width) for path, (anatomy, divisor) in found.items()}
+        fits = {path: divisor for path, divisor in fitted.items() if divisor is not None}
+        if len(fits) == len(found):
+            return fits
+    common = math.gcd(*(divisor.head_dim for _, divisor in found.values()))
+    return dict.fromkeys(found, Divisor(Fraction(1), common))
+
+
+def _of_width(anatomy: _Anatomy, divisor: Divisor, width: Fraction) -> Divisor | None:
+    """A divisor of exactly `width` that divides no count by more than `divisor` does."""
+    for head_dim in (by for by in range(divisor.head_dim, 0, -1) if divisor.head_dim % by == 0):
+        heads = width / head_dim
+        if heads == divisor.heads:
+            return Divisor(heads, head_dim, divisor.kv_heads)
+        whole = heads.denominator == 1 and math.gcd(*anatomy.all_heads) % heads.numerator == 0
+        if whole and heads <= divisor.kv_heads:
+            return Divisor(heads, head_dim, heads)
+    return None
 
 
 def divided(value: int, by: Fraction) -> int:

@@ -35,7 +35,7 @@ def spec_with(**changes: Any) -> Workload:
     return Workload(HfSpec(**{**vars(spec), "config": {**spec.config, **changes}}))
 
 
-FAMILIES = {
+FAMILIES: dict[str, dict[str, Any]] = {
     "causal": {"model_type": "llama", "architectures": ["LlamaForCausalLM"]},
     "masked": {"model_type": "bert", "architectures": ["BertForMaskedLM"]},
     "sequence to sequence": {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]},
@@ -45,7 +45,12 @@ FAMILIES = {
     "convolution": {"model_type": "resnet", "architectures": ["ResNetForImageClassification"]},
     "contrastive": {"model_type": "clip", "architectures": ["CLIPModel"]},
     "image and text": {"model_type": "llava", "architectures": ["LlavaForConditionalGeneration"]},
-    "packed patches": {"model_type": "qwen2_5_vl", "architectures": ["Qwen2_5_VLForConditionalGeneration"]},
+    "packed patches": {
+        "model_type": "qwen2_5_vl",
+        "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+        "text_config": {"hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4},
+        "vision_config": {"out_hidden_size": 3584},
+    },
     "speech": {"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"]},
     "waveform": {"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"]},
     "time series": {"model_type": "patchtst", "architectures": ["PatchTSTForPrediction"]},
@@ -187,3 +192,13 @@ def test_a_file_that_changed_is_not_the_one_the_spec_names(tmp_path: Path) -> No
     (tmp_path / "factories.py").write_text("raise SystemExit", encoding="utf-8")
     with pytest.raises(BuildFailure, match="has changed"):
         build(made)
+
+
+def test_what_one_build_learnt_spares_another_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = workload(**FAMILIES["image and text"])
+    first = build(made)
+    assert first.repairs
+    monkeypatch.setenv("NEURONQA_CACHE", "/nonexistent")
+    second = build(made, first.adaptation)
+    assert second.repairs == first.repairs
+    assert _fingerprint(second) == _fingerprint(build(made))

@@ -110,7 +110,11 @@ JSON = st.recursive(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.sampled_from(["hidden_size", "layer_types", "rope_scaling", "id2label", "dtype"]) | st.text(), JSON))
+@given(
+    st.dictionaries(
+        st.sampled_from(["hidden_size", "layer_types", "rope_scaling", "id2label", "dtype"]) | st.text(), JSON
+    )
+)
 def test_no_config_ends_the_planner(fields: dict[str, Any]) -> None:
     text = json.dumps({**fields, "model_type": "llama"})
     json.dumps(answer(json.dumps({"hash": "h", "text": text})), allow_nan=False)
@@ -124,7 +128,11 @@ def test_no_line_ends_the_planner(line: str) -> None:
 def test_the_process_answers_every_line_and_prints_nothing_else() -> None:
     lines = [json.dumps({"hash": "a", "text": json.dumps(LLAMA)}), "garbage", json.dumps({"hash": "b", "text": "[]"})]
     done = subprocess.run(
-        [sys.executable, "-m", "neuronqa.workload.planner"], input="\n".join(lines), capture_output=True, text=True, check=True
+        [sys.executable, "-m", "neuronqa.workload.planner"],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(a["hash"], a["status"]) for a in answers] == [
