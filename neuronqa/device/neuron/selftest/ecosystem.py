@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch._dynamo
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from neuronqa.device.neuron.build import MODULE
