@@ -22,6 +22,7 @@ VERBS: Final = {
     "controls": "Plant faults, and say which check noticed what.",
     "dashboard": "Serve the triage pages on this machine.",
     "db": "Look after the database.",
+    "device": "What the simulated device is, can do, and does.",
     "doctor": "Check that this machine can run a sweep.",
 }
 

@@ -76,6 +76,13 @@ def recipe() -> Recipe:
     )
 
 
+def found(cache: Path | None = None) -> BuiltBinary | None:
+    """The device for this machine if it is in the cache."""
+    key = recipe().key
+    target = (cache or cachedir.cache_dir()) / "device" / key / f"{MODULE}.so"
+    return BuiltBinary(target, key, 0.0) if target.is_file() else None
+
+
 def ensure(cache: Path | None = None) -> BuiltBinary:
     """Return the device for this machine, building it if it is not in the cache yet.
 

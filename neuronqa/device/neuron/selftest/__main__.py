@@ -61,9 +61,8 @@ def behaviours(patterns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
 
 
 def judged(patterns: tuple[str, ...], dtypes: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Every operator in every dtype. From here on this process has the device."""
-    load()
-    for row in operators.judge(patterns, dtypes, explained.load()):
+    """Every operator in every dtype."""
+    for row in operators.judge(patterns, dtypes, explained.load(), load):
         yield {**asdict(row), "verdict": row.verdict.value}
 
 

@@ -1,7 +1,7 @@
 """PyTorch's own operator tests (OpInfo) on the device: every entry, forward and backward, against the CPU.
 
-Runs where the device was loaded with the profile `ideal`. Each operator and dtype runs in a forked child, so that a
-crash is one result and not the end.
+Each operator and dtype runs in a forked child that loads the device, with the profile `ideal`, so that a crash is one
+result and not the end.
 """
 
 from __future__ import annotations
@@ -65,18 +65,28 @@ def name_of(entry: Any) -> str:
     return f"{entry.name}.{entry.variant_test_name}" if entry.variant_test_name else str(entry.name)
 
 
-def judge(patterns: tuple[str, ...], dtypes: tuple[str, ...], explained: Explained) -> Iterator[Row]:
-    """Test the operators whose names match one of `patterns`, in each of `dtypes`, in order."""
+def judge(
+    patterns: tuple[str, ...], dtypes: tuple[str, ...], explained: Explained, load: Callable[[], None]
+) -> Iterator[Row]:
+    """Test the operators whose names match one of `patterns`, in each of `dtypes`, in order.
+
+    `load` loads the device into the process it is called in.
+    """
     for entry, dtype in itertools.product(entries(), dtypes):
         if any(fnmatchcase(name_of(entry), pattern) for pattern in patterns):
-            yield _row(entry, dtype, explained)
+            yield _row(entry, dtype, explained, load)
 
 
-def _row(entry: Any, dtype: str, explained: Explained) -> Row:
+def _row(entry: Any, dtype: str, explained: Explained, load: Callable[[], None]) -> Row:
     name, kind = name_of(entry), getattr(torch, dtype)
     if kind not in entry.supported_dtypes("cpu"):
         return Row(name, dtype, Verdict.SKIPPED, "the CPU does not support this dtype")
-    ended = forked(lambda: str(_Trial(entry, kind).run()), SECONDS)
+
+    def trial() -> str:
+        load()
+        return str(_Trial(entry, kind).run())
+
+    ended = forked(trial, SECONDS)
     return _verdict(name, dtype, ended, explained)
 
 
