@@ -21,6 +21,8 @@ from neuronqa.domain.outcome import Check, Kind, Outcome
 from neuronqa.domain.policy import Thresholds
 
 ANSWERS: Final = Check.TRAIN
+BOTH: Final = 2.0
+"""The CPU's loss and the device's are each off by a rounding."""
 LEARNT: Final = 0.1
 """A loss that fell by less than this share of what it fell by on the CPU did not fall."""
 
@@ -99,11 +101,15 @@ def _baseline(seen: Seen) -> Finding | None:
             return _no_baseline(f"the CPU's own {name} becomes NaN or Inf", "non-finite")
     signal = _signal(seen.reference, seen.arrays, *_SIGNALS[0], seen.variant.dtype, seen.thresholds)
     fall = _fall(signal.cpu)
-    if fall <= 2 * float(signal.width.max()):
+    needed = 2 * float(signal.width.max())
+    if fall > needed:
+        return None
+    if fall <= BOTH * ROUNDOFF[seen.variant.dtype] * float(np.abs(signal.cpu).max()):
         return _no_baseline(
             f"the CPU's own loss does not fall: {fall:.3g} in {loss.shape[1]} steps", "loss does not fall"
         )
-    return None
+    words = f"the CPU's own loss falls by {fall:.3g}, which rounding hides: only {needed:.3g} would show"
+    return _no_baseline(words, "loss falls within rounding")
 
 
 def _no_baseline(words: str, detail: str) -> Finding:
@@ -139,7 +145,7 @@ def _floor(name: str, centre: Array, dtype: Dtype, thresholds: Thresholds) -> Ar
     share = thresholds.train_floor
     if name != "loss":
         return share * np.abs(centre)
-    return np.maximum(share * _fall(centre), thresholds.train_envelope * ROUNDOFF[dtype] * np.abs(centre))
+    return np.maximum(share * _fall(centre), BOTH * ROUNDOFF[dtype] * np.abs(centre))
 
 
 def _fall(loss: Array) -> float:
