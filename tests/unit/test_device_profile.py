@@ -20,6 +20,17 @@ ours = "us"
 logical_devices = { value = 1, source = "ours" }
 memory_bytes = { value = 0, source = "ours" }
 target = { value = "none", source = "ours" }
+instance_devices = { value = 1, source = "ours" }
+cores_per_device = { value = 1, source = "ours" }
+tensor_ghz = { value = 1.0, source = "ours" }
+float32_passes = { value = 1, source = "ours" }
+vector_ghz = { value = 1.0, source = "ours" }
+scalar_ghz = { value = 1.0, source = "ours" }
+gpsimd_ghz = { value = 1.0, source = "ours" }
+memory_gbps = { value = 1.0, source = "ours" }
+dma_gbps = { value = 1.0, source = "ours" }
+instruction_limit = { value = 0, source = "ours" }
+compile_limit_s = { value = 0, source = "ours" }
 [behaviour]
 [[native]]
 source = "ours"
@@ -72,7 +83,7 @@ def test_a_profile_is_named_by_what_it_says_and_not_by_its_comments(tmp_path: Pa
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('value = 0, source = "ours"', "value = 0"), "[device] memory_bytes has no source"),
+        (('memory_bytes = { value = 0, source = "ours"', "memory_bytes = { value = 0"), "[device] memory_bytes has no"),
         (('[[native]]\nsource = "ours"', "[[native]]"), "[[native]] has no source"),
         (('"none", source = "ours"', '"none", source = "hearsay"'), "no tag of [sources]"),
         (("schema = 1", "schema = 2"), "schema is 2, not 1"),

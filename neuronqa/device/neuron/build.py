@@ -168,9 +168,15 @@ def _sources(*suffixes: str) -> list[Path]:
 
 
 def _source_hash() -> str:
+    return hash_of(*_sources(".cpp", ".h"))
+
+
+def hash_of(*paths: Path) -> str:
+    """SHA-256 over names and contents of files; of a folder, its Python files, those below it included."""
     digest = hashlib.sha256()
-    for path in _sources(".cpp", ".h"):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in paths:
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

@@ -38,11 +38,25 @@ class Mechanism(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """The device itself. `memory_bytes` is per logical device; 0 means no limit."""
+    """The device itself, per logical device unless said otherwise; a limit of 0 means none."""
 
     logical_devices: int
+    """Visible to one process."""
     memory_bytes: int
     target: str
+    instance_devices: int
+    """Of the largest machine: how far a model may be sharded."""
+    cores_per_device: int
+    """Physical cores that make one logical device. The figures below are per physical core."""
+    tensor_ghz: float
+    float32_passes: int
+    vector_ghz: float
+    scalar_ghz: float
+    gpsimd_ghz: float
+    memory_gbps: float
+    dma_gbps: float
+    instruction_limit: int
+    compile_limit_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
-from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -15,7 +13,7 @@ from neuronqa.domain.build import BuildOrder, BuildVector
 from neuronqa.domain.identity import content_hash
 
 PACKAGE: Final = Path(__file__).parent
-COMPILER: Final = PACKAGE / "compiler"
+COMPILER: Final = (PACKAGE / "compiler", PACKAGE / "cost")
 
 
 def build_vector(order: BuildOrder) -> BuildVector:
@@ -24,14 +22,14 @@ def build_vector(order: BuildOrder) -> BuildVector:
     Raises BadInput for an unknown profile or overlay, EnvironmentFault where torch or a compiler is missing.
     """
     chosen = profile.load(order.profile)
-    passes = sorted(COMPILER.rglob("*.py"))
+    passes = [file for folder in COMPILER for file in sorted(folder.rglob("*.py"))]
     surface = sorted(set(PACKAGE.rglob("*.py")) - set(passes))
     return BuildVector(
         adapter=order.device,
         profile=chosen.name,
         profile_sha256=chosen.sha256,
-        shim=content_hash([build.recipe().key, _hash_of(surface)]),
-        passes=_hash_of(passes),
+        shim=content_hash([build.recipe().key, build.hash_of(*surface)]),
+        passes=build.hash_of(*passes),
         kernels=_kernels(order),
         versions={
             "torch": _version("torch"),
@@ -65,13 +63,6 @@ def _kernels(order: BuildOrder) -> dict[str, str]:
     for name in order.forced_cpu:
         kernels[name] = content_hash(["cpu", name])
     return kernels
-
-
-def _hash_of(paths: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:32]
 
 
 def _version(package: str) -> str:

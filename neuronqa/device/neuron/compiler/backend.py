@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,8 +17,11 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 
-from neuronqa.device.neuron.compiler import legality, metrics, thrift
+from neuronqa.device.neuron import build
+from neuronqa.device.neuron.compiler import legality, limits, metrics, thrift
+from neuronqa.device.neuron.compiler.cache import Artifact, NeffCache, default_folder
 from neuronqa.device.neuron.compiler.errors import NeuronCompileError
+from neuronqa.device.neuron.cost.graphs import of_graph
 from neuronqa.device.neuron.faults import Fault, Site
 from neuronqa.device.neuron.profile import Profile
 
@@ -35,6 +39,7 @@ class NeuronBackend:
         self._rules = legality.Rules(profile)
         self._shim = shim
         self._fault = _planted(fault)
+        self._cache = _cache(profile) if shim is not None and self._fault is None else NeffCache(None, {})
 
     def __call__(
         self,
@@ -69,27 +74,42 @@ class NeuronBackend:
         if self._fault is not None:
             self._fault.change(module.graph)
         try:
-            legality.check_static_shapes(module.graph)
-            self._rules.check(module.graph)
+            artifact, found = self._artifact(module.graph)
         except NeuronCompileError as error:
             if not self._profile.behaviour.whole_graph_fallback:
                 raise
             log.warning("Falling back to original GraphModule execution: %s", error)
-            on_device = False
+            artifact, found, on_device = Artifact(of_graph(module.graph, self._profile.hardware), 0.0), False, False
         checked = time.perf_counter_ns()
         compiled: Callable[..., Any] = self._runnable(module, on_device=on_device)
-        operators = [node for node in module.graph.nodes if node.op == "call_function"]
-        metrics.LEDGER.graphs.append(
+        metrics.LEDGER.add(
             metrics.CompiledGraph(
                 name=name,
                 forward=forward,
-                operators=len(operators),
+                operators=artifact.cost.operators,
                 fx_passes_us=(checked - started) // 1000,
                 compile_us=(time.perf_counter_ns() - checked) // 1000,
-                has_collectives=any("c10d" in str(node.target) for node in operators),
-            )
+                modelled_compile_s=0.0 if found else artifact.modelled_compile_s,
+                instructions=artifact.cost.instructions,
+                has_collectives=any("c10d" in str(node.target) for node in module.graph.nodes),
+            ),
+            cached=found,
         )
         return compiled
+
+    def _artifact(self, graph: fx.Graph) -> tuple[Artifact, bool]:
+        """What the graph compiles to, and whether it was found. Raises NeuronCompileError for what is refused."""
+        legality.check_static_shapes(graph)
+        key = self._cache.key(graph)
+        found = self._cache.find(key)
+        if found is not None:
+            return found, True
+        self._rules.check(graph)
+        cost = of_graph(graph, self._profile.hardware)
+        limits.check(cost, self._profile.hardware)
+        artifact = Artifact(cost, cost.compile_s)
+        self._cache.store(key, artifact)
+        return artifact, False
 
     def _runnable(self, module: fx.GraphModule, *, on_device: bool) -> Any:
         module.graph.set_codegen(fx.graph._BoxedCodeGen())
@@ -110,6 +130,11 @@ class NeuronBackend:
         wrapped: Any = run if self._fault is None else self._fault.wrap(run)
         wrapped._boxed_call = True  # AOTAutograd hands over its own list, so that inputs die early
         return wrapped
+
+
+def _cache(profile: Profile) -> NeffCache:
+    base = {"profile": profile.sha256, "compiler": build.hash_of(Path(__file__).parent), "torch": torch.__version__}
+    return NeffCache(default_folder(), base)
 
 
 def _planted(fault: Fault | None) -> Any:

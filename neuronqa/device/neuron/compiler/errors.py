@@ -12,3 +12,7 @@ class NeuronCompileError(RuntimeError):
     def __init__(self, message: str, cause: str = "") -> None:
         super().__init__(message)
         self.cause = cause
+
+
+class NeuronCompileTimeout(NeuronCompileError, TimeoutError):
+    """A graph the compiler would take longer over than it is given. The time is modelled."""

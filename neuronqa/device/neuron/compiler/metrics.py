@@ -32,6 +32,7 @@ class CompiledGraph:
     fx_passes_us: int = 0
     compile_us: int = 0
     modelled_compile_s: float = 0.0
+    instructions: int = 0
     has_collectives: bool = False
     timestamp: float = field(default_factory=time.time)
 
@@ -46,6 +47,12 @@ class Ledger:
     cache_hits: int = 0
     cache_misses: int = 0
     breaks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def add(self, graph: CompiledGraph, *, cached: bool) -> None:
+        """Count a graph that was compiled, or found in the cache."""
+        self.graphs.append(graph)
+        self.cache_hits += cached
+        self.cache_misses += not cached
 
 
 LEDGER: Final = Ledger()

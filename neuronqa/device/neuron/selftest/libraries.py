@@ -41,10 +41,18 @@ def _train(**options: Any) -> None:
 
     rows = [{"input_ids": torch.arange(8), "labels": torch.arange(8)}] * 8
     with tempfile.TemporaryDirectory() as folder:
-        fixed = {"output_dir": folder, "max_steps": 3, "per_device_train_batch_size": 2, "logging_steps": 1}
-        quiet = {"report_to": [], "save_strategy": "no", "disable_tqdm": True}
+        arguments = TrainingArguments(
+            output_dir=folder,
+            max_steps=3,
+            per_device_train_batch_size=2,
+            logging_steps=1,
+            report_to=[],
+            save_strategy="no",
+            disable_tqdm=True,
+            **options,
+        )
         model = _tiny_llama()
-        trainer = Trainer(model=model, args=TrainingArguments(**fixed, **quiet, **options), train_dataset=rows)
+        trainer = Trainer(model=model, args=arguments, train_dataset=rows)
         assert trainer.args.device.type == N
         trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
