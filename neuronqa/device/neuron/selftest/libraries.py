@@ -31,9 +31,15 @@ def accelerate_prepares_models_for_the_device() -> None:
 def _tiny_llama() -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    sizes = {"vocab_size": 64, "hidden_size": 16, "intermediate_size": 32}
-    heads = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
-    return LlamaForCausalLM(LlamaConfig(**sizes, **heads))
+    config = LlamaConfig(
+        vocab_size=64,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+    )
+    return LlamaForCausalLM(config)
 
 
 def _train(**options: Any) -> None:
