@@ -107,6 +107,8 @@ def search(
 
 
 class _Searching(Watching):
+    repeats = False
+
     def __init__(self, thresholds: Thresholds, seconds: float) -> None:
         self._thresholds = thresholds
         self._seconds = seconds
