@@ -157,6 +157,8 @@ def _by_operator(seen: Seen, wrong: list[Measured], measured: list[Measured]) ->
         f"{len(wrong)} tensors are further off than on the CPU" if wrong else "rounding hides the tensors of this model"
     )
     words = f"{noisy}, but each of the {search.searched} operator calls of the step is right by its own inputs"
+    if search.open_choices:
+        words = f"{words}; {search.open_choices} of {search.choices} choices were open"
     worst = max((one.ratio for one in wrong), default=0.0)
     return finding(Check.PARITY, Kind.PARITY_PASS, words, measure=worst, **_evidence(seen, wrong, measured))
 
@@ -187,6 +189,8 @@ def _evidence(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> di
         "wrong_by_group": dict(Counter(one.yardstick.group for one in wrong)),
         "deviations": [asdict(one) for one in search.deviations] if search else [],
         "searched": search.searched if search else None,
+        "choices": search.choices if search else None,
+        "open_choices": search.open_choices if search else None,
         **_counts(measured),
     }
 

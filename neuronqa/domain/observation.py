@@ -215,6 +215,10 @@ class Observation:
     """Calls a search compared."""
     decided: int = 0
     """Of these, calls whose result is large enough beside rounding to be wrong."""
+    choices: int = 0
+    """Choices between numbers (a router's, an argmax) that a search saw made, one for each row."""
+    open_choices: int = 0
+    """Of these, choices between numbers closer than rounding moves them: either is right."""
     unanswered: int = 0
     """Calls it could not compare: the host has no such operator, or the time was up."""
     not_observable: tuple[str, ...] = ()
