@@ -22,6 +22,7 @@ from neuronqa.domain.observation import Deviation, Observation
 from neuronqa.domain.outcome import Check, Kind, Outcome
 
 ANSWERS: Final = Check.PARITY
+NOT_COMPARED: Final = ("curve/", "margin/", "again/")
 SHOWN: Final = 10
 NAMED: Final = 40
 GROUPS: Final = ("output", "token", "loss", "grad", "update", "buffer")
@@ -40,13 +41,16 @@ def judge(seen: Seen) -> Finding:
         return blocked(Check.PARITY, seen.stopped or Check.RUN)
     measured = [*_structure(reference, device, arrays, seen.stopped), *_compare(reference, device, arrays)]
     wrong = [one for one in measured if one.kind is not None]
-    if not wrong and seen.stopped is not None:
+    unsteady = _unsteady(seen)
+    if not wrong and not unsteady and seen.stopped is not None:
         return blocked(Check.PARITY, seen.stopped)
     weak = None if wrong else _power(seen, measured)
-    if not wrong and weak is None:
+    if not wrong and not unsteady and weak is None:
         return _right(measured)
     if seen.search is not None and seen.search.deviations:
         return _caused(seen, wrong, measured, seen.search.deviations)
+    if unsteady:
+        return _flaky(unsteady, wrong, measured)
     if seen.stopped is None and seen.variant.mode is Mode.EAGER and operators.complete(seen.search):
         by_operator = _by_operator(seen, wrong, measured)
         if by_operator is not None:
@@ -54,10 +58,29 @@ def judge(seen: Seen) -> Finding:
     return weak or _wrong(seen, wrong, measured)
 
 
+def _unsteady(seen: Seen) -> str:
+    """A deciding tensor that the device, but not the CPU, moves by more than its tolerance from one run to the next."""
+    for name, distance in seen.arrays.items():
+        one = seen.reference.yardsticks.get(name.removeprefix("again/"))
+        if not name.startswith("again/") or one is None or one.exempt is not None:
+            continue
+        steady = float(seen.reference.arrays.get(name, 0.0)) <= one.tolerance
+        if steady and not float(distance) <= one.tolerance:
+            return one.name
+    return ""
+
+
+def _flaky(unsteady: str, wrong: list[Measured], measured: list[Measured]) -> Finding:
+    words = (
+        f"the same step gave two different {unsteady} in two runs, on the CPU the same; {len(wrong)} tensors are wrong"
+    )
+    return finding(Check.PARITY, Kind.INCONCLUSIVE_FLAKY, words, detail="2 variants in 2 runs", **_counts(measured))
+
+
 def _structure(reference: Reference, device: Observation, arrays: Arrays, stopped: Check | None) -> Iterable[Measured]:
     """Tensors only one side has, and tensors of another dtype."""
     expected = {name.removeprefix("same/") for name in reference.arrays if name.startswith("same/")}
-    present = {name for name in arrays if not name.startswith(("curve/", "margin/"))}
+    present = {name for name in arrays if not name.startswith(NOT_COMPARED)}
     missing = expected - present if stopped is None else set()
     for name in sorted(missing | (present - expected)):
         side = "missing on the device" if name in missing else "only on the device"
@@ -127,14 +150,15 @@ def _by_operator(seen: Seen, wrong: list[Measured], measured: list[Measured]) ->
         return None
     unlike = _unlike(seen)
     if unlike:
-        words = f"the same step gave another {unlike} when it was run again"
-        return finding(Check.PARITY, Kind.INCONCLUSIVE_FLAKY, words, detail="1 of 2", **_counts(measured))
+        return _flaky(unlike, wrong, measured)
     if search.decided <= seen.thresholds.parity_coverage * search.searched:
         return None
     noisy = (
         f"{len(wrong)} tensors are further off than on the CPU" if wrong else "rounding hides the tensors of this model"
     )
     words = f"{noisy}, but each of the {search.searched} operator calls of the step is right by its own inputs"
+    if search.open_choices:
+        words = f"{words}; {search.open_choices} of {search.choices} choices were open"
     worst = max((one.ratio for one in wrong), default=0.0)
     return finding(Check.PARITY, Kind.PARITY_PASS, words, measure=worst, **_evidence(seen, wrong, measured))
 
@@ -143,7 +167,12 @@ def _unlike(seen: Seen) -> str:
     """A tensor that differed between the run and its repetition by more than rounding may explain."""
     for name, again in seen.search_arrays.items():
         first, one = seen.arrays.get(name), seen.reference.yardsticks.get(name)
-        if name.startswith("curve/") or first is None or one is None or np.array_equal(first, again, equal_nan=True):
+        if (
+            name.startswith(NOT_COMPARED)
+            or first is None
+            or one is None
+            or np.array_equal(first, again, equal_nan=True)
+        ):
             continue
         if first.shape != again.shape or first.dtype.kind != "f":
             return name
@@ -160,6 +189,8 @@ def _evidence(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> di
         "wrong_by_group": dict(Counter(one.yardstick.group for one in wrong)),
         "deviations": [asdict(one) for one in search.deviations] if search else [],
         "searched": search.searched if search else None,
+        "choices": search.choices if search else None,
+        "open_choices": search.open_choices if search else None,
         **_counts(measured),
     }
 

@@ -10,6 +10,8 @@ optimizer step; `curve/loss` (steps), `curve/gradient` and `curve/update` (steps
 `output/step.N` (logits), `token/N` (its choice) and `margin/N` (between its first and second choice; a reference keeps
 the oracle's).
 
+Both hold `again/NAME` for every tensor that was not the same when the first step was run once more: how far off.
+
 A reference holds below `same/` what the CPU got in the case's dtype and below `oracle/` what float64 got (not `param/`:
 a step is judged from the gradient it was given). `noise/` holds, element by element, the root mean square distance from
 the oracle of the same-dtype runs: the plain one and those in which every layer's result was moved as much as a rounding
@@ -213,6 +215,10 @@ class Observation:
     """Calls a search compared."""
     decided: int = 0
     """Of these, calls whose result is large enough beside rounding to be wrong."""
+    choices: int = 0
+    """Choices between numbers (a router's, an argmax) that a search saw made, one for each row."""
+    open_choices: int = 0
+    """Of these, choices between numbers closer than rounding moves them: either is right."""
     unanswered: int = 0
     """Calls it could not compare: the host has no such operator, or the time was up."""
     not_observable: tuple[str, ...] = ()

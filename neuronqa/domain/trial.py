@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from neuronqa.domain.outcome import Check, Outcome, Standing
+from neuronqa.domain.outcome import AtFault, Check, Outcome, Standing
 
 EFFECTIVE: Final = 2.0
 """Tolerances by which a fault must move a deciding tensor, or a curve, for missing it to be a miss."""
 CERTAIN: Final = 4.0
 """The same for a fault that may serve as a control in a sweep."""
+NOTHING: Final = "nothing"
+"""The kind of a run in which nothing is planted, on a device that is right: the first of the good twins."""
 HARMLESS: Final = 0.5
 """A good twin may not move anything by more."""
 
@@ -59,11 +61,11 @@ class Trial:
 
     @property
     def noticed_by(self) -> tuple[str, ...]:
-        """Checks that fail with the plant and did not fail without it."""
+        """Checks that fail with the plant and did not fail without it; for no plant at all, that blame the device."""
+        if self.plant.kind == NOTHING:
+            return tuple(check for check, text in self.found.items() if _blames_device(text))
         return tuple(
-            check
-            for check, text in self.found.items()
-            if _fails(text) and not _fails(self.plain.get(check, "")) and check != Check.BUILD.value
+            check for check, text in self.found.items() if _fails(text) and not _fails(self.plain.get(check, ""))
         )
 
     @property
@@ -78,6 +80,11 @@ def matches(patterns: str, op: str) -> bool:
     """Is `op` one of `patterns` (joined by `|`, `*` as a wildcard, with or without the overload)?"""
     base = op.rpartition(".")[0] if "." in op else op
     return any(fnmatchcase(name, one) for one in patterns.split("|") for name in (op, base))
+
+
+def _blames_device(text: str) -> bool:
+    outcome = Outcome.parse(text)
+    return outcome.standing is Standing.FAIL and outcome.rules.at_fault is AtFault.DEVICE
 
 
 def _fails(text: str) -> bool:

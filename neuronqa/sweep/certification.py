@@ -25,6 +25,7 @@ from neuronqa.domain.trial import CERTAIN, HARMLESS, Plant, Trial
 from neuronqa.domain.workload import Workload
 from neuronqa.sweep.plan import ask_planner
 
+LEFT: Final = 0.05
 POOL_TRIALS: Final = 20
 CONFIGS_PER_WORKLOAD: Final = 8
 BINS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 64.0, math.inf)
@@ -110,6 +111,7 @@ def summary(trials: Iterable[Trial], device: str) -> dict[str, Any]:
         "first_deviation_right": sum(one.right_cause is True for one in asked),
         "good_twins": len(twins),
         "false_alarms": sum(bool(one.noticed_by) for one in twins),
+        "false_alarms_below": upper_bound(sum(bool(one.noticed_by) for one in twins), len(twins)),
         "by_check": _by_check(faults),
         "by_kind": _by_kind(made),
         "power": _power(faults),
@@ -119,6 +121,18 @@ def summary(trials: Iterable[Trial], device: str) -> dict[str, Any]:
         "wrong_cause": [_named(one) for one in asked if not one.right_cause][:NAMED],
         "alarms": [_named(one) for one in twins if one.noticed_by][:NAMED],
     }
+
+
+def upper_bound(found: int, trials: int) -> float:
+    """The rate that is not exceeded with 95 % confidence, by the exact binomial bound (Clopper and Pearson)."""
+    if not trials:
+        return 1.0
+    low, high = found / trials, 1.0
+    for _ in range(60):
+        rate = (low + high) / 2
+        chance = sum(math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(found + 1))
+        low, high = (rate, high) if chance > LEFT else (low, rate)
+    return high
 
 
 def _by_check(faults: list[Trial]) -> dict[str, Any]:

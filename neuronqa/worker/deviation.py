@@ -27,6 +27,7 @@ from neuronqa.domain.observation import Deviation, Observation, OpUse, Progress
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.policy import Thresholds
 from neuronqa.worker import device_child
+from neuronqa.worker.choosing import choices
 from neuronqa.worker.continuity import Continuity
 from neuronqa.worker.device_child import Watching
 from neuronqa.worker.oracle import WIDE
@@ -107,6 +108,8 @@ def search(
 
 
 class _Searching(Watching):
+    repeats = False
+
     def __init__(self, thresholds: Thresholds, seconds: float) -> None:
         self._thresholds = thresholds
         self._seconds = seconds
@@ -127,6 +130,8 @@ class _Searching(Watching):
             deviations=found.deviations(),
             searched=found.searched,
             decided=found.decided,
+            choices=found.choices,
+            open_choices=found.open_choices,
             unanswered=found.unanswered,
         )
 
@@ -145,7 +150,7 @@ class Search(TorchDispatchMode):
         self._found: dict[tuple[str, str], Deviation] = {}
         self._calls: Counter[tuple[str, str]] = Counter()
         self._continuity = Continuity()
-        self.searched = self.decided = self.unanswered = 0
+        self.searched = self.decided = self.unanswered = self.choices = self.open_choices = 0
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -232,6 +237,8 @@ class Search(TorchDispatchMode):
             return
         self.searched += 1
         self.decided += all(one.yardstick.exempt in _DECIDED for one in measured)
+        made, open_ = choices(func, given)
+        self.choices, self.open_choices = self.choices + made, self.open_choices + open_
         tensors = [leaf for leaf in tree_leaves(used) if isinstance(leaf, Tensor)]
         dtype = str(tensors[0].dtype).removeprefix("torch.") if tensors else ""
         key = (operator(func), dtype)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch import nn
 
 from neuronqa.device.protocol import Adapter, Device, Recording
 from neuronqa.domain.build import BuildOrder
@@ -20,11 +21,12 @@ from neuronqa.domain.case import Mode, Phase, Variant
 from neuronqa.domain.observation import INPUT_FILE, TENSOR_FILE, WEIGHT_FILE, Failure, GraphUse, Observation, Progress
 from neuronqa.domain.workload import Workload
 from neuronqa.errors import NeuronQAError
-from neuronqa.worker.exchange import read_arrays, read_metadata, write_arrays, write_observation
+from neuronqa.worker.exchange import Arrays, read_arrays, read_metadata, write_arrays, write_observation
 from neuronqa.worker.executing import execute
 from neuronqa.worker.failures import describe
 from neuronqa.worker.graphs import GraphWatch, compiled
 from neuronqa.worker.reference import DTYPES, Build
+from neuronqa.worker.repetition import repeat
 from neuronqa.worker.state import Structure
 from neuronqa.worker.training import Marks, Notes, Subject, seed_everything
 from neuronqa.worker.trees import replace_tensors, unpack
@@ -40,10 +42,14 @@ class _Run:
     device: Device | None = None
     recording: Recording | None = None
     watch: GraphWatch | None = None
+    repeated: Arrays = field(default_factory=dict)
 
 
 class Watching:
     """How a run is watched: as the device records itself. A search watches otherwise."""
+
+    repeats = True
+    """Is the first step run once more at the end?"""
 
     def recording(self, device: Device, mark: Marks) -> Recording:
         del mark
@@ -77,7 +83,7 @@ def observe(
         reached = mark.current
         run.observation = replace(run.observation, failure=_failure(error, mark.current, run.device))
     mark(Progress.REPORT)
-    write_arrays(folder / TENSOR_FILE, {**run.notes.arrays, **run.notes.curves()})
+    write_arrays(folder / TENSOR_FILE, {**run.notes.arrays, **run.notes.curves(), **run.repeated})
     write_observation(folder, watching.report(_finish(run, reached)))
 
 
@@ -106,6 +112,9 @@ def _observe(
     run.notes.aside = _paused(run.recording)
     with _compilation(subject, variant, device, mark, run):
         _execute(subject, variant, int(request["steps"]), mark, run)
+        if watching.repeats:
+            start = _restoring(Path(request["reference"]))
+            run.repeated = repeat(subject, variant.phase, run.notes, start)
     mark(Progress.REPORT)
     device.synchronize()
     if variant.phase is Phase.TRAIN:
@@ -116,18 +125,28 @@ def _observe(
 def _place(runnable: Runnable, variant: Variant, reference: Path, target: torch.device) -> tuple[Structure, Subject]:
     """Give the module the reference's weights, buffers and inputs, and move all of it to the device."""
     module = runnable.module.to(DTYPES[variant.dtype])
-    weights = read_arrays(reference / WEIGHT_FILE)
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(torch.from_numpy(weights[f"param/{name}"]))
-        for name, buffer in module.named_buffers():
-            buffer.copy_(torch.from_numpy(weights[f"buffer/{name}"]))
+    _restoring(reference)(module)
     file = reference / INPUT_FILE
     inputs = unpack(read_metadata(file)["skeleton"], read_arrays(file))
     structure = Structure.of(module)
     module = module.to(target)
     placed = dict(replace_tensors(inputs, lambda tensor: tensor.to(target)))
     return structure, Subject(module=module, forward=module, inputs=placed, loss=runnable.loss)
+
+
+def _restoring(reference: Path) -> Callable[[nn.Module], None]:
+    """What puts a module back to where the reference began, wherever it is."""
+    weights = read_arrays(reference / WEIGHT_FILE)
+
+    @torch.no_grad()
+    def restore(module: nn.Module) -> None:
+        for name, parameter in module.named_parameters():
+            parameter.copy_(torch.from_numpy(weights[f"param/{name}"]))
+        for name, buffer in module.named_buffers():
+            buffer.copy_(torch.from_numpy(weights[f"buffer/{name}"]))
+        module.zero_grad(set_to_none=True)
+
+    return restore
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from neuronqa.worker.executing import execute
 from neuronqa.worker.failures import MESSAGE_LIMIT, describe
 from neuronqa.worker.oracle import float64
 from neuronqa.worker.perturbation import Perturbation
+from neuronqa.worker.repetition import repeat
 from neuronqa.worker.training import LossWithoutGradient, Marks, Notes, Subject, seed_everything
 from neuronqa.worker.trees import pack, replace_tensors, to_array
 from neuronqa.workload.runnable import BuildFailure, Runnable
@@ -42,10 +43,20 @@ tensor of few is held to the typical spread of its group as well."""
 class Recorded:
     """One finished run."""
 
-    arrays: Arrays
-    dtypes: Mapping[str, str]
-    curve: Curve
+    notes: Notes
     seconds: float
+
+    @property
+    def arrays(self) -> Arrays:
+        return self.notes.arrays
+
+    @property
+    def dtypes(self) -> Mapping[str, str]:
+        return self.notes.dtypes
+
+    @property
+    def curve(self) -> Curve:
+        return self.notes.curve()
 
 
 def record(request: Mapping[str, Any], build: Build, emit: Callable[[Progress], None]) -> None:
@@ -82,6 +93,7 @@ def _run(folder: Path, runnable: Runnable, variant: Variant, steps: int, mark: M
     start.save(folder)
     subject = Subject(module=module, forward=module, inputs=inputs, loss=runnable.loss)
     plain = _record(subject, variant.phase, steps, mark)
+    again = repeat(subject, variant.phase, plain.notes, start.restore)
     perturbed = []
     for number in range(PERTURBATIONS):
         start.restore(module)
@@ -93,7 +105,7 @@ def _run(folder: Path, runnable: Runnable, variant: Variant, steps: int, mark: M
     subject.inputs = inputs
     oracle, no_oracle = _oracle(subject, variant.phase, steps, dtype, mark)
     arrays, dtypes = combine(plain, perturbed, oracle)
-    write_arrays(folder / TENSOR_FILE, arrays)
+    write_arrays(folder / TENSOR_FILE, {**arrays, **again})
     return Observation(
         role="reference",
         reached=Progress.DONE,
@@ -149,7 +161,7 @@ def _record(subject: Subject, phase: Phase, steps: int, mark: Marks) -> Recorded
     if phase is Phase.TRAIN:
         notes.arrays.update(notes.curves())
     mark(Progress.REFERENCE)
-    return Recorded(notes.arrays, notes.dtypes, notes.curve(), time.process_time() - started)
+    return Recorded(notes, time.process_time() - started)
 
 
 def _oracle(subject: Subject, phase: Phase, steps: int, dtype: torch.dtype, mark: Marks) -> tuple[Recorded | None, str]:

@@ -206,6 +206,8 @@ def doubtful(variant: Variant, findings: Sequence[Finding]) -> bool:
         kind = one.outcome.kind
         if kind.stage in (Stage.PARITY, Stage.TRAIN) and one.outcome.standing is Standing.FAIL:
             return True
+        if one.check is Check.PARITY and kind is Kind.INCONCLUSIVE_FLAKY:
+            return True
         if one.check is Check.PARITY and kind is Kind.INCONCLUSIVE_NO_POWER and variant.mode is Mode.EAGER:
             return True
     return False

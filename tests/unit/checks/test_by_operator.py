@@ -73,7 +73,7 @@ def test_tensors_that_rounding_hides_are_judged_by_operator() -> None:
 
 
 def test_a_step_that_differs_when_it_is_run_again_is_flaky() -> None:
-    assert judge(wrong(), CLEAN, again=right(7)) == "inconclusive:flaky(1 of 2)"
+    assert judge(wrong(), CLEAN, again=right(7)) == "inconclusive:flaky(2 variants in 2 runs)"
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -125,3 +125,15 @@ def test_a_call_that_returns_so_is_judged_so(
     oracle = np.asarray(host, dtype=np.float64)
     same = np.asarray(host)
     assert operators.compare(found, same, oracle, Dtype.FP32, THRESHOLDS).kind is kind, name
+
+
+def test_a_device_that_moves_more_from_run_to_run_than_rounding_is_flaky_unless_the_cpu_does_too() -> None:
+    unsteady = {**right(7), "again/grad/first.weight": np.asarray(1.0)}
+    assert judge(unsteady, None) == "inconclusive:flaky(2 variants in 2 runs)"
+    assert judge(unsteady, replace(CLEAN, deviations=(MM,))) == "parity:scale(aten::mm float32)"
+    both = {**reference_arrays(), "again/grad/first.weight": np.asarray(1.0)}
+    assert judge(unsteady, None, recorded=both) == "parity:pass"
+
+
+def test_a_device_that_moves_within_rounding_is_steady() -> None:
+    assert judge({**right(7), "again/grad/first.weight": np.asarray(1e-10)}, None) == "parity:pass"

@@ -18,7 +18,7 @@ from neuronqa.device import plantable
 from neuronqa.domain.case import Dtype, Variant
 from neuronqa.domain.identity import strict
 from neuronqa.domain.outcome import Check
-from neuronqa.domain.trial import Plant, Trial, matches
+from neuronqa.domain.trial import NOTHING, Plant, Trial, matches
 from neuronqa.sweep import certification
 from tests.unit.checks.made import THRESHOLDS, reference, right, weights
 
@@ -165,3 +165,17 @@ def test_planning_a_certification_loads_no_torch() -> None:
     code = "import sys, neuronqa.cli.controls, neuronqa.device.plantable; assert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_right_device_on_which_nothing_is_planted_is_a_good_twin() -> None:
+    nothing = Plant(kind=NOTHING, op="")
+    broken_graph = {"graph": "graph:break(GB0170)", "train": "inconclusive:no-baseline(loss does not fall)"}
+    assert trial(nothing, 0.0, plain={}, found={**PASSES, **broken_graph}).noticed_by == ()
+    assert trial(nothing, 0.0, plain={}, found={**PASSES, "parity": "parity:scatter(output)"}).noticed_by == ("parity",)
+
+
+@pytest.mark.parametrize(
+    ("found", "trials", "bound"), [(0, 3000, 0.000998), (0, 60, 0.0487), (1, 100, 0.0466), (0, 0, 1.0)]
+)
+def test_no_alarm_in_three_thousand_bounds_the_rate_by_one_in_a_thousand(found: int, trials: int, bound: float) -> None:
+    assert certification.upper_bound(found, trials) == pytest.approx(bound, rel=0.01)
