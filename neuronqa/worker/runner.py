@@ -57,11 +57,14 @@ class JobRunner:
         self._folder = folder
         self._limits = limits_of(job)
         self._numbers = itertools.count(1)
+        self._known = ""
+        """The folder of the last reference made."""
 
     def reference(self, variant: Variant, out: Path) -> Reference:
         """Make the reference for a dtype and phase in `out`, let nobody change it any more, and judge it."""
-        left = self._play("reference", variant, out, self._limits)
+        left = self._play("reference", variant, out, self._limits, {"known": self._known})
         digest = folders.freeze(out)
+        self._known = str(out)
         findings = self._findings(OF_THE_REFERENCE, left, lambda: self._judge.reference(out, left))
         observation = observed(out)
         result = ReferenceResult(
