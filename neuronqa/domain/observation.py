@@ -30,6 +30,8 @@ OBSERVATION_FILE: Final = "observation.json"
 TENSOR_FILE: Final = "tensors.safetensors"
 WEIGHT_FILE: Final = "weights.safetensors"
 INPUT_FILE: Final = "inputs.safetensors"
+ADAPTATION_FILE: Final = "adaptation.json"
+"""What building the workload found out; whoever builds it again starts from there."""
 OBSERVATION_SCHEMA: Final = 1
 
 

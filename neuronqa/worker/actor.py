@@ -8,6 +8,7 @@ import logging
 import os
 import platform
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from neuronqa.domain.case import Dtype, Mode, Phase, Variant
@@ -18,6 +19,7 @@ from neuronqa.worker import folders, zygote
 from neuronqa.worker.folders import WorkFolder
 from neuronqa.worker.judging import Judge
 from neuronqa.worker.runner import JobRunner, Reference
+from neuronqa.worker.shelf import Shelf
 from neuronqa.worker.supervisor import Supervisor
 
 PRELOAD: Final = (
@@ -56,6 +58,7 @@ class CaseActor:
         self._work = WorkFolder()
         self._supervisor = Supervisor(self._work.path, settings or outfit(device))
         self._judge = Judge()
+        self._shelf = Shelf(self._work.path / "references")
         self._node = platform.node()
         self._name = f"{self._node}/{os.getpid()}"
         self._numbers = itertools.count(1)
@@ -92,6 +95,7 @@ class CaseActor:
             return JobResult(workload=job.workload.hash, lost=why, node=self._node, worker=self._name)
         finally:
             folders.remove(folder)
+            self._shelf.trim()
 
     def _work_through(self, job: Job, runner: JobRunner) -> JobResult:
         if isinstance(job.workload.spec, HfSpec):
@@ -101,7 +105,7 @@ class CaseActor:
         for ticket in job.tickets:
             key = (ticket.variant.dtype, ticket.variant.phase)
             if key not in references:
-                references[key] = runner.reference(Variant(Mode.EAGER, *key))
+                references[key] = self._reference(job, Variant(Mode.EAGER, *key), runner)
             attempts += runner.attempts(ticket, references[key])
         return JobResult(
             workload=job.workload.hash,
@@ -111,3 +115,7 @@ class CaseActor:
             worker=self._name,
             versions=versions(),
         )
+
+    def _reference(self, job: Job, variant: Variant, runner: JobRunner) -> Reference:
+        steps = job.thresholds.train_steps
+        return self._shelf.reference(job.workload, variant, steps, partial(runner.reference, variant))

@@ -13,7 +13,14 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from neuronqa.domain.identity import canonical_json, relaxed
-from neuronqa.domain.observation import OBSERVATION_FILE, OBSERVATION_SCHEMA, TENSOR_FILE, Observation, from_json
+from neuronqa.domain.observation import (
+    ADAPTATION_FILE,
+    OBSERVATION_FILE,
+    OBSERVATION_SCHEMA,
+    TENSOR_FILE,
+    Observation,
+    from_json,
+)
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -37,6 +44,19 @@ def read_observation(folder: Path) -> Observation | None:
     if version != OBSERVATION_SCHEMA:
         raise ValueError(f"observation schema {version!r} in {folder}, expected {OBSERVATION_SCHEMA}")
     return cast(Observation, from_json(Observation, value))
+
+
+def write_adaptation(folder: Path, adaptation: Mapping[str, Any]) -> None:
+    (folder / ADAPTATION_FILE).write_text(canonical_json(adaptation), encoding="ascii")
+
+
+def read_adaptation(folder: Path) -> dict[str, Any] | None:
+    """Return what a reference found out while it was built, or None where it found out nothing."""
+    try:
+        text = (folder / ADAPTATION_FILE).read_text(encoding="ascii")
+    except FileNotFoundError:
+        return None
+    return cast(dict[str, Any], relaxed(json.loads(text))) or None
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str] = {}) -> None:

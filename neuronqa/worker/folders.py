@@ -11,7 +11,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, Self
 
@@ -146,12 +146,13 @@ def freeze(folder: Path) -> str:
     return digest(folder)
 
 
-def digest(folder: Path) -> str:
-    """SHA-256 over the names and contents of the files in `folder`."""
+def digest(folder: Path, names: Collection[str] = ()) -> str:
+    """SHA-256 over the names and contents of the files in `folder`, or of those that are called one of `names`."""
     total = hashlib.sha256()
     for path in sorted(folder.iterdir()):
-        with path.open("rb") as file:
-            total.update(f"{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+        if not names or path.name in names:
+            with path.open("rb") as file:
+                total.update(f"{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return total.hexdigest()
 
 

@@ -21,7 +21,7 @@ from neuronqa.domain.observation import INPUT_FILE, TENSOR_FILE, WEIGHT_FILE, Cu
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.workload import Workload
 from neuronqa.worker.decoding import NoCache
-from neuronqa.worker.exchange import Arrays, write_arrays, write_observation
+from neuronqa.worker.exchange import Arrays, write_adaptation, write_arrays, write_observation
 from neuronqa.worker.executing import execute
 from neuronqa.worker.failures import MESSAGE_LIMIT, describe
 from neuronqa.worker.oracle import float64
@@ -68,6 +68,7 @@ def record(request: Mapping[str, Any], build: Build, emit: Callable[[Progress], 
     try:
         mark(Progress.BUILD)
         runnable = build(Workload.from_json(request["workload"]))
+        write_adaptation(folder, runnable.adaptation)
         mark(Progress.REFERENCE)
         observation = _run(folder, runnable, variant, int(request["steps"]), mark)
     except BuildFailure as error:

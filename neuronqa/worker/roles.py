@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import Any, assert_never
 
 from neuronqa.device import registry
 from neuronqa.domain.observation import Progress
-from neuronqa.worker import deviation, device_child, reference
+from neuronqa.worker import deviation, device_child, exchange, reference
 from neuronqa.workload.build import build
 
 
@@ -24,16 +26,22 @@ class Role(StrEnum):
 def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None]) -> None:
     """Play `role` as `request` says.
 
-    reference: `{"workload", "variant", "steps", "out"}`; device: `{"workload", "variant", "order", "reference", "out",
+    reference: `{"workload", "variant", "steps", "out"}` and, if there is another reference of the same workload,
+    `"known"`: its folder; device: `{"workload", "variant", "order", "reference", "out",
     "steps", "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`. `emit` is told every change of
     progress. Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
     match Role(role):
         case Role.REFERENCE:
-            reference.record(request, build, emit)
+            reference.record(request, _builder(request.get("known", "")), emit)
         case Role.DEVICE:
-            device_child.observe(request, build, registry.adapter, emit)
+            device_child.observe(request, _builder(request["reference"]), registry.adapter, emit)
         case Role.DEVIATION:
-            deviation.search(request, build, registry.adapter, emit)
+            deviation.search(request, _builder(request["reference"]), registry.adapter, emit)
         case unknown:
             assert_never(unknown)
+
+
+def _builder(known: str) -> reference.Build:
+    """Builds as the reference in the folder `known` was built, so that nothing is found out twice."""
+    return partial(build, adaptation=exchange.read_adaptation(Path(known)) if known else None)

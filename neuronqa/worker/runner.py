@@ -57,12 +57,14 @@ class JobRunner:
         self._folder = folder
         self._limits = limits_of(job)
         self._numbers = itertools.count(1)
+        self._known = ""
+        """The folder of the last reference made."""
 
-    def reference(self, variant: Variant) -> Reference:
-        """Make the reference for a dtype and phase, let nobody change it any more, and judge it."""
-        out = self._folder / f"reference-{variant.dtype}-{variant.phase}"
-        left = self._play("reference", variant, out, self._limits)
+    def reference(self, variant: Variant, out: Path) -> Reference:
+        """Make the reference for a dtype and phase in `out`, let nobody change it any more, and judge it."""
+        left = self._play("reference", variant, out, self._limits, {"known": self._known})
         digest = folders.freeze(out)
+        self._known = str(out)
         findings = self._findings(OF_THE_REFERENCE, left, lambda: self._judge.reference(out, left))
         observation = observed(out)
         result = ReferenceResult(
@@ -109,7 +111,9 @@ class JobRunner:
         )
         left_s = limits.deadline_s - left.wall_s
         if doubtful(ticket.variant, findings) and left_s >= _LEAST_S:
-            findings = self._blame(ticket, reference, out, left, findings, replace(limits, deadline_s=left_s))
+            rest = replace(limits, deadline_s=left_s)
+            findings, searching = self._blame(ticket, reference, out, left, findings, rest)
+            left = replace(left, cpu_s=left.cpu_s + searching)
         seen = observed(out) or Observation(role="device", reached=left.progress)
         folders.remove(out)
         return AttemptResult(
@@ -137,8 +141,11 @@ class JobRunner:
         left: Exit,
         findings: tuple[Finding, ...],
         limits: Limits,
-    ) -> tuple[Finding, ...]:
-        """Search for the operator that gives wrong numbers, and judge again with what was found."""
+    ) -> tuple[tuple[Finding, ...], float]:
+        """Search for the operator that gives wrong numbers, and judge again with what was found.
+
+        Returns the findings, old or new, and the CPU seconds of the search.
+        """
         out = self._folder / f"search-{next(self._numbers)}"
         thresholds = self._job.thresholds
         parity = any(one.check is Check.PARITY and one.outcome.standing is Standing.FAIL for one in findings)
@@ -151,14 +158,12 @@ class JobRunner:
         }
         searched = self._play("deviation", ticket.variant, out, limits, more)
         try:
-            if not searched.done or searched.fault:
-                return findings
-            return self._judge.device(reference.folder, device, left, ticket.variant, thresholds, out)
+            if searched.done and not searched.fault:
+                findings = self._judge.device(reference.folder, device, left, ticket.variant, thresholds, out)
         except JudgeFailed as failed:
             log.warning("A search was not judged: %s.", failed, extra={"action": "judge_failed"})
-            return findings
-        finally:
-            folders.remove(out)
+        folders.remove(out)
+        return findings, searched.cpu_s
 
     def _play(
         self, role: str, variant: Variant, out: Path, limits: Limits, more: Mapping[str, Any] | None = None

@@ -76,6 +76,14 @@ def test_every_ticket_is_answered_and_each_dtype_has_one_reference(actor: CaseAc
     assert not result.lost
 
 
+def test_a_later_job_on_the_same_workload_shares_its_reference(actor: CaseActor) -> None:
+    first, second = (run(actor, job(ticket(name), shared=1)) for name in ("a", "b"))
+    assert first.references[0].exit.cpu_s > 0
+    assert second.references[0].exit.cpu_s == 0
+    assert second.references[0].findings == first.references[0].findings
+    assert kinds(second.attempts[0])[Check.RUN] is Kind.RUN_PASS
+
+
 def test_a_crash_has_its_signal_and_spares_its_neighbour(actor: CaseActor) -> None:
     result = run(actor, job(ticket("bad", act="segfault"), ticket("good")))
     bad, good = result.attempts

@@ -89,6 +89,16 @@ def facts(attempt: AttemptResult) -> dict[str, Any]:
     }
 
 
+def test_a_reference_made_again_is_the_same_bit_for_bit(
+    actor: CaseActor, order: BuildOrder, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What allows one to be kept; the actor raises if it is not so."""
+    monkeypatch.setattr("neuronqa.worker.shelf.RECHECK", 1)
+    for variant in ("eager/fp32/train", "eager/bf16/train"):
+        for _ in range(2):
+            assert run(actor, workload, ticket(order, variant)).references[0].exit.done
+
+
 def test_a_crash_in_an_operator_is_looked_behind(actor: CaseActor, order: BuildOrder, workload: Workload) -> None:
     result = run(actor, workload, ticket(order, "eager/fp32/train", kind="abort"), ticket(order, "eager/fp32/infer"))
     crash, *probes, neighbour = result.attempts
