@@ -48,7 +48,7 @@ def collect(fleet: Fleet, n: int) -> list[Completion]:
 
 
 def fate(one: Completion) -> str:
-    return one.lost or (one.result.workload if one.result else "nothing")
+    return one.lost or " ".join(result.lost or result.workload for result in one.results or ())
 
 
 def work(start: Start) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def work(start: Start) -> dict[str, Any]:
         facts["capacity"] = fleet.capacity()
         sent = [named(f"w{n}") for n in range(facts["capacity"])]
         for token, one in enumerate(sent):
-            fleet.submit(token, one)
+            fleet.submit(token, [one])
         facts["capacity when full"] = fleet.capacity()
         found = collect(fleet, len(sent))
         facts["right"] = [fate(one) for one in found] == [one.workload.hash for one in sent]
@@ -72,8 +72,8 @@ def work(start: Start) -> dict[str, Any]:
 def death(start: Start) -> dict[str, Any]:
     with start() as fleet:
         fleet.await_first()
-        fleet.submit(1, named("dies"))
-        fleet.submit(2, named("waits"))
+        fleet.submit(1, [named("dies")])
+        fleet.submit(2, [named("waits")])
         lost = [fate(one) for one in collect(fleet, 2)]
         return {"lost": lost, "next": serve(fleet)}
 
@@ -81,17 +81,17 @@ def death(start: Start) -> dict[str, Any]:
 def surrender(start: Start) -> dict[str, Any]:
     with start() as fleet:
         fleet.await_first()
-        fleet.submit(1, named("gives-up"))
+        fleet.submit(1, [named("gives-up")])
         given_up = [fate(one) for one in collect(fleet, 1)]
-        fleet.submit(2, named("raises"))
+        fleet.submit(2, [named("raises")])
         return {"given up": given_up, "raised": [fate(one) for one in collect(fleet, 1)], "next": serve(fleet)}
 
 
 def silence(start: Start) -> dict[str, Any]:
     with start() as fleet:
         fleet.await_first()
-        with patch("neuronqa.sweep.ray_fleet.patience", lambda _job: 1.0):
-            fleet.submit(1, named("hangs"))
+        with patch("neuronqa.sweep.ray_fleet.patience", lambda _jobs: 1.0):
+            fleet.submit(1, [named("hangs")])
             lost = [fate(one) for one in collect(fleet, 1)]
         return {"lost": lost, "next": serve(fleet)}
 
@@ -100,7 +100,7 @@ def serve(fleet: Fleet) -> bool:
     """Is a job that comes after the trouble done?"""
     fleet.await_first()
     one = named("willing")
-    fleet.submit(99, one)
+    fleet.submit(99, [one])
     return [fate(done) for done in collect(fleet, 1)] == [one.workload.hash]
 
 
@@ -151,7 +151,7 @@ def sweep() -> None:
     actor = patch("neuronqa.worker.actor.CaseActor", StandIn)
     with actor, local_fleet(SweepRequest(catalog="none", workers=1), prepared) as fleet:
         fleet.await_first()
-        fleet.submit(1, named("dies"))
+        fleet.submit(1, [named("dies")])
         lost = [fate(one) for one in collect(fleet, 1)]
         followed = serve(fleet)
     print(json.dumps({"lost": lost, "next": followed}))

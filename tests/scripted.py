@@ -19,17 +19,17 @@ def all_pass(job: Job, _before: int) -> JobResult | str:
 
 
 class ScriptedFleet:
-    """Obeys a fleet's contract: at most `workers * window` jobs in hand, completions in the order of submission."""
+    """Obeys a fleet's contract: at most `workers * window` batches in hand, completions in the order of submission."""
 
     def __init__(self, script: Script = all_pass, workers: int = 2, window: int = 2) -> None:
         self.size = workers
         self.submitted: list[Job] = []
         self.in_hand: list[int] = []
-        """How many jobs the fleet held after each submission."""
+        """How many batches the fleet held after each submission."""
         self.on_wait: Callable[[], None] = lambda: None
         self._script = script
         self._window = window
-        self._queue: deque[tuple[int, Job, int]] = deque()
+        self._queue: deque[tuple[int, list[tuple[Job, int]]]] = deque()
 
     def await_first(self) -> None:
         """Every scripted worker is ready at once."""
@@ -37,22 +37,27 @@ class ScriptedFleet:
     def capacity(self) -> int:
         return self.size * self._window - len(self._queue)
 
-    def submit(self, token: int, job: Job) -> None:
+    def submit(self, token: int, jobs: Sequence[Job]) -> None:
         assert self.capacity() > 0, "the driver overfilled the fleet"
-        before = sum(other.workload.hash == job.workload.hash for other in self.submitted)
-        self.submitted.append(job)
-        self._queue.append((token, job, before))
+        batch = []
+        for job in jobs:
+            batch.append((job, sum(other.workload.hash == job.workload.hash for other in self.submitted)))
+            self.submitted.append(job)
+        self._queue.append((token, batch))
         self.in_hand.append(len(self._queue))
 
     def wait(self, timeout: float) -> Sequence[Completion]:
         self.on_wait()
         if not self._queue or timeout <= 0:
             return []
-        token, job, before = self._queue.popleft()
-        answer = self._script(job, before)
-        if isinstance(answer, str):
-            return [Completion(token=token, result=None, lost=answer)]
-        return [Completion(token=token, result=answer)]
+        token, batch = self._queue.popleft()
+        results = []
+        for job, before in batch:
+            answer = self._script(job, before)
+            if isinstance(answer, str):
+                return [Completion(token=token, results=None, lost=answer)]
+            results.append(answer)
+        return [Completion(token=token, results=results)]
 
     def close(self) -> None:
         self._queue.clear()

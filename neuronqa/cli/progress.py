@@ -76,7 +76,7 @@ def _line(progress: Progress) -> str:
     rate = progress.done / elapsed * 60 if elapsed > 0 else 0.0
     eta = eta_s(progress, time.monotonic())
     parts = [
-        f"{progress.done:,} / {progress.planned:,} workloads",
+        f"{progress.done:,} / {progress.planned:,} cases",
         f"{rate:.1f}/min",
         f"ETA {_clock(eta)}",
         f"{progress.workers} workers",

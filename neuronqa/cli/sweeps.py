@@ -60,13 +60,13 @@ def show_sweep(
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
-    from neuronqa.db import queries
+    from neuronqa.db import planning, queries
     from neuronqa.db.engine import open_engine
 
     with open_engine(db).connect() as connection:
         row = queries.sweep(connection, name)
         work = queries.work(connection, row.id)
-        left = len(queries.outstanding(connection, row.id))
+        left = planning.left(connection, row.id)
     facts = {
         "sweep": row.name,
         "state": row.state,
@@ -82,7 +82,7 @@ def show_sweep(
         "attempts_by_kind": dict(work.by_kind),
         "workloads": work.workloads,
         "cases": work.cases,
-        "cases_left": left,
+        "cases_left": left.cases,
         "wall_s": row.wall_s,
         "busy_s": work.cpu_s,
     }

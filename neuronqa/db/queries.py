@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, select
 
 from neuronqa.db import tables as t
 from neuronqa.domain.case import AttemptKind, Variant
@@ -110,28 +111,33 @@ def sweeps(db: Connection, limit: int = 50) -> list[Row[Any]]:
 
 def groups(db: Connection, plan_id: int) -> list[PlannedGroup]:
     """Every group of a plan with its weight."""
-    query = (
+    return [planned_group(row) for row in db.execute(groups_of(plan_id).order_by(t.plan_group.c.id))]
+
+
+def groups_of(plan_id: int) -> Select[Any]:
+    """The rows :func:`planned_group` reads."""
+    return (
         select(t.plan_group, t.workload.c.hash)
         .outerjoin(t.workload, t.workload.c.id == t.plan_group.c.workload_id)
         .where(t.plan_group.c.plan_id == plan_id)
-        .order_by(t.plan_group.c.id)
     )
-    return [
-        PlannedGroup(
-            id=row.id,
-            group=PlanGroup(
-                listing=Outcome.parse(row.listing),
-                kernel_key=row.kernel_key,
-                graph_key=row.graph_key,
-                workload=row.hash or "",
-                model_type=row.model_type,
-                class_name=row.class_name,
-            ),
-            entries=row.entries,
-            downloads=row.downloads,
-        )
-        for row in db.execute(query)
-    ]
+
+
+def planned_group(row: Row[Any]) -> PlannedGroup:
+    """A group as the plan holds it."""
+    return PlannedGroup(
+        id=row.id,
+        group=PlanGroup(
+            listing=Outcome.parse(row.listing),
+            kernel_key=row.kernel_key,
+            graph_key=row.graph_key,
+            workload=row.hash or "",
+            model_type=row.model_type,
+            class_name=row.class_name,
+        ),
+        entries=row.entries,
+        downloads=row.downloads,
+    )
 
 
 def workloads(db: Connection, hashes: Sequence[str]) -> dict[str, Workload]:
@@ -144,30 +150,13 @@ def workloads(db: Connection, hashes: Sequence[str]) -> dict[str, Workload]:
     return found
 
 
-def outstanding(db: Connection, sweep_id: int) -> list[tuple[str, Variant]]:
-    """Planned cases without an attempt that counts, as (workload hash, variant), in the planned order."""
-    done = exists().where(
-        and_(
-            t.attempt.c.sweep_id == sweep_id,
-            t.attempt.c.case_id == t.sweep_case.c.case_id,
-            t.attempt.c.kind.in_(COUNTING),
-        )
-    )
-    query = (
-        select(t.workload.c.hash, t.case.c.variant)
-        .select_from(t.sweep_case)
-        .join(t.case, t.case.c.id == t.sweep_case.c.case_id)
-        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
-        .where(t.sweep_case.c.sweep_id == sweep_id, ~done)
-        .order_by(t.sweep_case.c.position)
-    )
-    return [(row.hash, Variant.parse(row.variant)) for row in db.execute(query)]
-
-
 def findings(
-    db: Connection, sweep_id: int, kinds: Sequence[str] = COUNTING
+    db: Connection, sweep_id: int, kinds: Sequence[str] = COUNTING, workloads: Sequence[str] | None = None
 ) -> dict[str, dict[tuple[Variant, Check], Outcome]]:
-    """Outcomes by workload hash, then by (variant, check). The first attempt counts, and a solo run for its record."""
+    """Outcomes by workload hash, then by (variant, check). The first attempt counts, and a solo run for its record.
+
+    With `workloads` (hashes), of these alone.
+    """
     query = (
         select(
             t.workload.c.hash,
@@ -180,17 +169,36 @@ def findings(
         .join(t.case, t.case.c.id == t.attempt.c.case_id)
         .join(t.workload, t.workload.c.id == t.case.c.workload_id)
         .join(t.result, t.result.c.attempt_id == t.attempt.c.id)
-        .where(_valid(sweep_id, kinds))
+        .where(valid(sweep_id, kinds))
         .order_by(t.attempt.c.id)
     )
     found: dict[str, dict[tuple[Variant, Check], Outcome]] = {}
-    for row in db.execute(query):
-        key = (Variant.parse(row.variant), Check(row.check))
-        found.setdefault(row.hash, {}).setdefault(key, Outcome(Kind(row.outcome), row.detail))
+    if workloads is None:
+        _add_findings(found, db.execute(query))
+        return found
+    for start in range(0, len(workloads), 500):
+        _add_findings(found, db.execute(query.where(t.workload.c.hash.in_(workloads[start : start + 500]))))
     return found
 
 
-def _valid(sweep_id: int, kinds: Sequence[str]) -> ColumnElement[bool]:
+def _add_findings(found: dict[str, dict[tuple[Variant, Check], Outcome]], rows: Iterable[Row[Any]]) -> None:
+    for row in rows:
+        key = (_variant(row.variant), Check(row.check))
+        found.setdefault(row.hash, {}).setdefault(key, _outcome(row.outcome, row.detail))
+
+
+@lru_cache(maxsize=1 << 16)
+def _outcome(kind: str, detail: str) -> Outcome:
+    """A sweep has many rows and few outcomes."""
+    return Outcome(Kind(kind), detail)
+
+
+@lru_cache(maxsize=1 << 10)
+def _variant(text: str) -> Variant:
+    return Variant.parse(text)
+
+
+def valid(sweep_id: int, kinds: Sequence[str]) -> ColumnElement[bool]:
     """Attempts of these kinds, without the records that a solo run replaced."""
     solo = t.attempt.alias("solo")
     replaced = exists().where(
@@ -308,7 +316,7 @@ def blockers(db: Connection, sweep_id: int) -> Iterator[Blocked]:
         .join(t.attempt, t.attempt.c.id == t.blocker.c.attempt_id)
         .join(t.case, t.case.c.id == t.attempt.c.case_id)
         .join(t.workload, t.workload.c.id == t.case.c.workload_id)
-        .where(_valid(sweep_id, BLOCKING))
+        .where(valid(sweep_id, BLOCKING))
         .group_by(t.workload.c.hash, t.case.c.variant, t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
         .order_by(func.min(t.attempt.c.id), t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
     )
@@ -360,7 +368,7 @@ def members(db: Connection, sweep_id: int, check: Check, outcome: Outcome, limit
             and_(t.result.c.attempt_id == t.attempt.c.id, t.result.c.check == t.blocker.c.check),
         )
         .where(
-            _valid(sweep_id, BLOCKING),
+            valid(sweep_id, BLOCKING),
             t.blocker.c.check == check.value,
             t.blocker.c.kind == outcome.kind.value,
             t.blocker.c.detail == outcome.detail,

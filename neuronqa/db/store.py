@@ -139,10 +139,9 @@ class Store:
 
     def save_standings(self, sweep_id: int, standings: Iterable[tuple[int, EntryState]]) -> None:
         """Replace the kept answer of the entry-state function for every group of the sweep's plan."""
-        kept = [rows.standing_row(sweep_id, group_id, state) for group_id, state in standings]
         with self.engine.begin() as db:
             db.execute(t.standing.delete().where(t.standing.c.sweep_id == sweep_id))
-            self._bulk(db, t.standing, kept)
+            self._bulk(db, t.standing, (rows.standing_row(sweep_id, group_id, state) for group_id, state in standings))
 
     def finish_sweep(self, sweep_id: int, state: str, wall_s: float, summary: Mapping[str, Any] | None) -> None:
         """Close a sweep (or a leg of it): `wall_s` is added to what earlier legs took."""
@@ -257,7 +256,7 @@ class Store:
         statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
         return list(db.execute(statement, new).scalars())
 
-    def _bulk(self, db: Connection, table: Table, new: Sequence[rows.Row]) -> None:
+    def _bulk(self, db: Connection, table: Table, new: Iterable[rows.Row]) -> None:
         for chunk in _chunks(new):
             db.execute(insert(table), chunk)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neuronqa.domain.outcome import Outcome
-from neuronqa.domain.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +27,4 @@ class PlannedGroup:
     id: int
     group: PlanGroup
     entries: int
-    downloads: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedWorkload:
-    """A workload to execute on behalf of a kernel key, and what its verdict would settle."""
-
-    workload: Workload
-    kernel_key: str
-    entries: int
-    """Entries of the whole kernel key."""
     downloads: int

@@ -3,48 +3,66 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
 
 from sqlalchemy import Engine
 
-from neuronqa.db import queries
+from neuronqa.db import planning, queries
+from neuronqa.db.planning import Outstanding
+from neuronqa.db.queries import SweepRow
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import AttemptKind, Case, Variant
 from neuronqa.domain.job import Job, Ticket
-from neuronqa.domain.plan import PlannedGroup, PlannedWorkload
 from neuronqa.domain.policy import Policy
 from neuronqa.domain.workload import Workload
 from neuronqa.sweep.cost import learn
-from neuronqa.sweep.plan import representatives
 from neuronqa.sweep.request import SweepRequest
 from neuronqa.sweep.schedule import Assignment, CostModel, by_value
+
+PAGE: Final = 1000
+"""Cases read ahead of their execution."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agenda:
-    """A sweep's plan in memory."""
+    """A sweep's plan, read from the database as it is worked off."""
 
-    sweep_id: int
-    name: str
+    sweep: SweepRow
     request: SweepRequest
     policy: Policy
-    groups: Sequence[PlannedGroup]
-    workloads: Mapping[str, Workload]
-    order: Sequence[PlannedWorkload]
     cost: CostModel
     engine: Engine
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """What is really run."""
-        return run_variants(self.request, self.policy)
+        """The policy's variants without those a person chose not to run."""
+        kept = self.request.narrowing
+        return tuple(v for v in self.policy.variants if kept.keeps(v.mode, v.dtype))
 
-    def cases(self, planned: Sequence[PlannedWorkload]) -> Iterator[Case]:
-        """The cases of these workloads, in order."""
-        for one in planned:
-            for variant in self.variants:
-                yield Case(workload=one.workload.hash, device=self.request.device, variant=variant)
+    def cases(self) -> Iterator[Case]:
+        """Everything to be executed, most value per second first."""
+        with self.engine.connect() as db:
+            candidates = planning.candidates(db, self.sweep.plan_id)
+            order = by_value(candidates, self.variants, self.cost)[: self.request.limit]
+        for start in range(0, len(order), PAGE):
+            with self.engine.connect() as db:
+                chunk = planning.hashes(db, order[start : start + PAGE])
+            for workload in chunk:
+                for variant in self.variants:
+                    yield Case(workload=workload, device=self.request.device, variant=variant)
+
+    def jobs(self, order: BuildOrder) -> Iterator[Assignment]:
+        """A job for every workload with planned cases that nobody has executed, in the planned order."""
+        after = -1
+        while page := self._page(after):
+            after = page[-1].position
+            with self.engine.connect() as db:
+                bodies = queries.workloads(db, list(dict.fromkeys(one.workload for one in page)))
+            for workload, cases in groupby(page, key=lambda one: one.workload):
+                yield self.assignment(bodies[workload], [one.variant for one in cases], AttemptKind.RECORD, order)
 
     def assignment(
         self, workload: Workload, variants: Sequence[Variant], kind: AttemptKind, order: BuildOrder
@@ -60,35 +78,22 @@ class Agenda:
         return Assignment(
             job=job,
             kinds={ticket.id: kind for ticket in tickets},
-            expected_s=self.cost.expect(workload, variants),
+            expected_s=self.cost.expect(workload.spec.family, variants),
         )
+
+    def _page(self, after: int) -> list[Outstanding]:
+        """The next cases; those of one workload, which lie side by side, are never torn apart."""
+        with self.engine.connect() as db:
+            page = planning.outstanding(db, self.sweep.id, after, PAGE)
+        if len(page) < PAGE:
+            return page
+        return [one for one in page if one.workload != page[-1].workload]
 
 
 def load_agenda(engine: Engine, name: str, request: SweepRequest, policy: Policy) -> Agenda:
-    """Read the plan of the sweep called `name` and put its workloads in order."""
+    """The agenda of the sweep called `name`, with what past attempts taught about costs."""
     with engine.connect() as db:
-        row = queries.sweep(db, name)
-        groups = queries.groups(db, row.plan_id)
-        workloads = queries.workloads(db, sorted({g.group.workload for g in groups if g.group.workload}))
-        cost = learn(db)
-    order = by_value(representatives(groups, workloads), run_variants(request, policy), cost)
-    return Agenda(
-        sweep_id=row.id,
-        name=row.name,
-        request=request,
-        policy=policy,
-        groups=groups,
-        workloads=workloads,
-        order=order[: request.limit],
-        cost=cost,
-        engine=engine,
-    )
-
-
-def run_variants(request: SweepRequest, policy: Policy) -> tuple[Variant, ...]:
-    """The policy's variants without those a person chose not to run."""
-    kept = request.narrowing
-    return tuple(v for v in policy.variants if kept.keeps(v.mode, v.dtype))
+        return Agenda(sweep=queries.sweep(db, name), request=request, policy=policy, cost=learn(db), engine=engine)
 
 
 def new_ticket() -> str:

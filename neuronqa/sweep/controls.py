@@ -93,7 +93,7 @@ def assignments(
             Assignment(
                 job=job,
                 kinds={ticket.id: AttemptKind.CONTROL},
-                expected_s=cost.expect(control.workload, [control.variant]),
+                expected_s=cost.expect(control.workload.spec.family, [control.variant]),
             )
         )
     return jobs, key

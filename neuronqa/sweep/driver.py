@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final, Protocol
 
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
 from neuronqa.domain.case import AttemptKind
+from neuronqa.domain.job import JobResult
 from neuronqa.domain.outcome import AtFault, Standing
 from neuronqa.sweep.controls import Control
 from neuronqa.sweep.fleet import Completion, Fleet
@@ -19,6 +22,8 @@ from neuronqa.sweep.schedule import VOIDS, Assignment, Queue
 
 FLUSH_ROWS: Final = 1000
 FLUSH_S: Final = 1.0
+PACE_AFTER_S: Final = 10.0
+PACE_LIMIT: Final = 5.0
 GRACE_S: Final = 20.0
 """How long jobs in flight may run past the budget before they are dropped and count as not run."""
 
@@ -28,6 +33,7 @@ class Progress:
     """What a display needs, updated as results come in."""
 
     planned: int
+    """Cases."""
     done: int = 0
     lost: int = 0
     failures: Counter[str] = field(default_factory=Counter)
@@ -38,6 +44,25 @@ class Progress:
     draining: str = ""
     """Why no more work is handed out, once that is so."""
     control_misses: int = 0
+
+
+class Pace:
+    """How long jobs really take beside what was expected: a machine may be busy, and a guess wrong."""
+
+    def __init__(self) -> None:
+        self._expected = self._took = 0.0
+
+    def note(self, assignment: Assignment, result: JobResult) -> None:
+        self._expected += assignment.expected_s
+        self._took += sum(one.exit.wall_s for one in result.references)
+        self._took += sum(one.exit.wall_s for one in result.attempts)
+
+    @property
+    def factor(self) -> float:
+        """Seconds a job takes for each that is expected; 1 until enough was seen."""
+        if self._expected < PACE_AFTER_S:
+            return 1.0
+        return min(max(self._took / self._expected, 1 / PACE_LIMIT), PACE_LIMIT)
 
 
 class Display(Protocol):
@@ -66,7 +91,8 @@ class Driver:
         self._deal = deal
         self.progress = progress
         self._display = display
-        self._flying: dict[int, Assignment] = {}
+        self._flying: dict[int, Sequence[Assignment]] = {}
+        self._pace = Pace()
         self._token = 0
         self._pending: list[AttemptRecord] = []
         self._flushed = time.monotonic()
@@ -91,7 +117,7 @@ class Driver:
         try:
             while True:
                 self._feed(queue)
-                if not self._flying and (self._stop or self._spent or not len(queue)):
+                if not self._flying and (self._stop or self._spent or queue.empty):
                     break
                 for completion in self._fleet.wait(timeout=0.2):
                     self._take(completion, queue)
@@ -105,26 +131,27 @@ class Driver:
     def _feed(self, queue: Queue) -> None:
         self._notice_limits()
         while not self._stop and not self._spent and self._fleet.capacity() > 0 and not self._must_wait(queue):
-            assignment = queue.next()
-            if assignment is None:
-                return
-            if not self._fits(assignment):
-                self._spent = True
+            batch = queue.batch(self._fleet.size, self._room_s())
+            if not batch:
+                self._spent = not queue.empty
                 return
             self._token += 1
-            self._flying[self._token] = assignment
-            self._fleet.submit(self._token, assignment.job)
+            self._flying[self._token] = batch
+            self._fleet.submit(self._token, [assignment.job for assignment in batch])
 
     def _must_wait(self, queue: Queue) -> bool:
-        """A job on its last chance starts when nothing else runs, and nothing else starts until it is done."""
-        return any(a.last_chance for a in self._flying.values()) or (queue.last_chance and bool(self._flying))
+        """A job that must be alone starts when nothing else runs, and nothing else starts until it is done."""
+        return any(one.alone for one in self._in_flight()) or (queue.must_be_alone and bool(self._flying))
 
-    def _fits(self, assignment: Assignment) -> bool:
-        """Would the job end in time, if it and all that waits before it takes as long as expected?"""
+    def _in_flight(self) -> Iterator[Assignment]:
+        return chain.from_iterable(self._flying.values())
+
+    def _room_s(self) -> float:
+        """The longest a job that is handed out now may be expected to take, and still end in time."""
         if self._deadline is None:
-            return True
-        ahead = sum(a.expected_s for a in self._flying.values()) / max(1, self._fleet.size)
-        return time.monotonic() + 0.5 * ahead + assignment.expected_s <= self._deadline
+            return math.inf
+        ahead = sum(one.expected_s for one in self._in_flight()) / max(1, self._fleet.size)
+        return (self._deadline - time.monotonic()) / self._pace.factor - 0.5 * ahead
 
     def _notice_limits(self) -> None:
         if self._deadline is not None and time.monotonic() >= self._deadline:
@@ -134,25 +161,26 @@ class Driver:
             self.stop("max-failures")
 
     def _take(self, completion: Completion, queue: Queue) -> None:
-        assignment = self._flying.pop(completion.token, None)
-        if assignment is None:
-            return
-        if completion.result is None:
-            self._mourn(assignment, completion.lost, queue)
-            return
-        found = records(assignment, completion.result, self._deal.device)
-        self._pending += [self._judged(record) for record in found]
-        self._count(found)
+        batch = self._flying.pop(completion.token, ())
+        results: Sequence[JobResult | None] = completion.results or [None] * len(batch)
+        for assignment, result in zip(batch, results, strict=bool(batch)):
+            if result is None or result.lost:
+                self._mourn(assignment, result.lost if result else completion.lost, queue)
+                continue
+            self._pace.note(assignment, result)
+            self._keep(assignment, records(assignment, result, self._deal.device))
 
     def _mourn(self, assignment: Assignment, why: str, queue: Queue) -> None:
         """A lost job is void; after two voids it is `infra:lost`."""
         self.progress.lost += 1
         if assignment.voids < VOIDS:
-            queue.put_back(assignment.voided)
-            return
-        found = lost_records(assignment, why, self._deal.device)
+            queue.put_back(assignment.voided())
+        else:
+            self._keep(assignment, lost_records(assignment, why, self._deal.device))
+
+    def _keep(self, assignment: Assignment, found: list[AttemptRecord]) -> None:
         self._pending += [self._judged(record) for record in found]
-        self._count(found)
+        self._count(assignment, found)
 
     def _judged(self, record: AttemptRecord) -> AttemptRecord:
         control = self._deal.key.get(record.probe_of or record.ticket)
@@ -162,11 +190,9 @@ class Driver:
         self.progress.control_misses += not verdict.caught
         return replace(record, control=verdict)
 
-    def _count(self, found: list[AttemptRecord]) -> None:
+    def _count(self, assignment: Assignment, found: list[AttemptRecord]) -> None:
         counting = [record for record in found if record.kind.counts]
-        if not counting:
-            return
-        self.progress.done += 1
+        self.progress.done += sum(kind is AttemptKind.RECORD for kind in assignment.kinds.values())
         failing = [
             finding.outcome
             for record in counting

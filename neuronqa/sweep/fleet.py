@@ -11,10 +11,10 @@ from neuronqa.domain.job import Job, JobResult
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """One job's end. `result` is None when its worker was lost with it, and `lost` says how."""
+    """A batch's end: a result per job, in order. None when the worker was lost with it, and `lost` says how."""
 
     token: int
-    result: JobResult | None
+    results: Sequence[JobResult] | None
     lost: str = ""
 
 
@@ -31,11 +31,11 @@ class Fleet(Protocol):
         ...
 
     def capacity(self) -> int:
-        """Jobs that can be submitted now without queueing deeper than the window."""
+        """Batches that can be submitted now without queueing deeper than the window."""
         ...
 
-    def submit(self, token: int, job: Job) -> None:
-        """Hand `job` to the least busy ready worker; its completion carries `token`."""
+    def submit(self, token: int, jobs: Sequence[Job]) -> None:
+        """Hand a batch to the least busy ready worker; its completion carries `token`."""
         ...
 
     def wait(self, timeout: float) -> Sequence[Completion]:
@@ -43,5 +43,5 @@ class Fleet(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop every worker and whatever they started. Jobs in flight are dropped."""
+        """Stop every worker and whatever they started. Batches in flight are dropped."""
         ...

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from neuronqa.db import queries
+from neuronqa.db import planning, queries
 from neuronqa.db.store import Store
 from neuronqa.domain.build import BuildOrder
-from neuronqa.domain.case import AttemptKind, Variant
+from neuronqa.domain.case import AttemptKind
 from neuronqa.sweep import controls as control_pool
 from neuronqa.sweep.agenda import Agenda, new_ticket
-from neuronqa.sweep.audit import AUDIT_LIMIT, AUDIT_SHARE, draw
+from neuronqa.sweep.audit import AUDIT_SHARE, draw
 from neuronqa.sweep.driver import Deal, Display, Driver, Progress
 from neuronqa.sweep.fleet import Fleet
 from neuronqa.sweep.schedule import Assignment, Queue
@@ -28,21 +28,22 @@ class Leg:
     def __init__(self, agenda: Agenda, store: Store, order: BuildOrder, display: Display, fleet: Fleet) -> None:
         self._agenda = agenda
         self._order = order
-        self._planted = control_pool.load_controls(agenda.policy) if agenda.order else []
+        sweep_id = agenda.sweep.id
         with agenda.engine.connect() as db:
-            judged = {row.name for row in queries.controls(db, agenda.sweep_id)}
-            self._todo = queries.outstanding(db, agenda.sweep_id)
+            judged = {row.name for row in queries.controls(db, sweep_id)}
+            self._planned = planning.planned_workloads(db, sweep_id)
+            left = planning.left(db, sweep_id)
+        self._planted = control_pool.load_controls(agenda.policy) if self._planned else []
         missing = [control for control in self._planted if control.name not in judged]
         store.save_workloads(control.workload for control in missing)
         self._controls, key = control_pool.assignments(missing, agenda.policy, order, agenda.request.seed, new_ticket)
         deal = Deal(
-            sweep_id=agenda.sweep_id,
+            sweep_id=sweep_id,
             device=agenda.request.device,
             key=key,
             max_failures=agenda.request.max_failures,
         )
-        self._main = self._main_jobs()
-        progress = Progress(planned=len(self._main), budget_s=agenda.request.budget_s)
+        progress = Progress(planned=left.cases, budget_s=agenda.request.budget_s)
         self.driver = Driver(fleet, store, deal, progress, display)
 
     @property
@@ -55,46 +56,38 @@ class Leg:
         budget = self._agenda.request.budget_s
         began = time.monotonic()
         share = None if budget is None else began + budget * (1.0 - AUDIT_SHARE)
-        self.driver.run(Queue(self._main, self._controls, CONTROL_STRIDE), share)
+        main = Queue(self._agenda.jobs(self._order), self._controls, CONTROL_STRIDE, by_value=budget is not None)
+        self.driver.run(main, share)
         if not self.driver.stopped:
-            self.driver.run(Queue(self._audits(), (), 1), None if budget is None else began + budget)
+            self.driver.run(Queue(self._audits(), by_value=True), None if budget is None else began + budget)
 
     def summary(self) -> dict[str, Any]:
         """What the report needs and the rows alone do not say: the audit, the controls' verdict, what was planned."""
-        agenda = self._agenda
-        with agenda.engine.connect() as db:
-            findings = queries.findings(db, agenda.sweep_id)
-            audited = queries.findings(db, agenda.sweep_id, [AttemptKind.AUDIT.value])
-            verdicts = [control_pool.verdict(row) for row in queries.controls(db, agenda.sweep_id)]
-        checked = audit(agenda.policy, agenda.groups, audited, findings, ran_for(agenda.groups, findings))
+        sweep, policy = self._agenda.sweep, self._agenda.policy
+        with self._agenda.engine.connect() as db:
+            audited = queries.findings(db, sweep.id, [AttemptKind.AUDIT.value])
+            groups = planning.relatives(db, sweep.plan_id, list(audited))
+            findings = queries.findings(db, sweep.id, workloads=sorted({p.group.workload for p in groups}))
+            verdicts = [control_pool.verdict(row) for row in queries.controls(db, sweep.id)]
+        checked = audit(policy, groups, audited, findings, ran_for(groups, findings))
         return {
             "audit": {"drawn": checked.drawn, "disagreed": checked.disagreed, "bound": checked.bound},
             "controls": {"planted": len(self._planted), "caught": sum(v.caught for v in verdicts)},
             "withheld": {rung.value: why for rung, why in control_pool.withheld(self._planted, verdicts).items()},
-            "planned": len(agenda.order),
+            "planned": self._planned,
         }
-
-    def _main_jobs(self) -> list[Assignment]:
-        by_workload: dict[str, list[Variant]] = {}
-        for workload_hash, variant in self._todo:
-            by_workload.setdefault(workload_hash, []).append(variant)
-        agenda = self._agenda
-        return [
-            agenda.assignment(agenda.workloads[hash_], variants, AttemptKind.RECORD, self._order)
-            for hash_, variants in by_workload.items()
-        ]
 
     def _audits(self) -> list[Assignment]:
         agenda = self._agenda
         with agenda.engine.connect() as db:
-            findings = queries.findings(db, agenda.sweep_id)
-            audited = set(queries.findings(db, agenda.sweep_id, [AttemptKind.AUDIT.value]))
-            spent = queries.work(db, agenda.sweep_id).cpu_by_kind
-        drawn = draw(agenda.groups, ran_for(agenda.groups, findings), set(findings), audited, agenda.request.seed)
+            audited = set(queries.findings(db, agenda.sweep.id, [AttemptKind.AUDIT.value]))
+            drawn = draw(planning.heirs(db, agenda.sweep.plan_id, agenda.sweep.id), audited, agenda.request.seed)
+            bodies = queries.workloads(db, drawn)
+            spent = queries.work(db, agenda.sweep.id).cpu_by_kind
         allowance = AUDIT_SHARE * sum(spent.values()) - spent.get(AttemptKind.AUDIT.value, 0.0)
         chosen: list[Assignment] = []
-        for hash_ in drawn[: max(0, AUDIT_LIMIT - len(audited))]:
-            assignment = agenda.assignment(agenda.workloads[hash_], agenda.variants, AttemptKind.AUDIT, self._order)
+        for hash_ in drawn:
+            assignment = agenda.assignment(bodies[hash_], agenda.variants, AttemptKind.AUDIT, self._order)
             allowance -= assignment.expected_s
             if allowance < 0:
                 break

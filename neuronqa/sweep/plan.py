@@ -25,7 +25,7 @@ from neuronqa.db.store import Store
 from neuronqa.domain.catalog import Entry, ListingStatus
 from neuronqa.domain.identity import content_hash
 from neuronqa.domain.outcome import Outcome
-from neuronqa.domain.plan import PlanGroup, PlannedGroup, PlannedWorkload
+from neuronqa.domain.plan import PlanGroup
 from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput, EnvironmentFault
 from neuronqa.sweep.answers import Answer, answers, source_sha256
@@ -81,26 +81,6 @@ def make_plan(catalog: Catalog, store: Store, advance: Advance = lambda _: None)
         _planned_workloads(catalog, planned, advance),
         ((entry, _group(entry, planned)) for entry in catalog.entries()),
     )
-
-
-def representatives(groups: Iterable[PlannedGroup], workloads: Mapping[str, Workload]) -> list[PlannedWorkload]:
-    """One workload per kernel key: the one that stands for most entries, then most downloads, then by hash."""
-    by_key: dict[str, list[PlannedGroup]] = {}
-    for planned in groups:
-        if planned.group.workload:
-            by_key.setdefault(planned.group.kernel_key, []).append(planned)
-    chosen = []
-    for key, members in by_key.items():
-        best = max(members, key=lambda p: (p.entries, p.downloads, p.group.workload))
-        chosen.append(
-            PlannedWorkload(
-                workload=workloads[best.group.workload],
-                kernel_key=key,
-                entries=sum(p.entries for p in members),
-                downloads=sum(p.downloads for p in members),
-            )
-        )
-    return chosen
 
 
 def _group(entry: Entry, planned: Mapping[str, _Config]) -> PlanGroup:

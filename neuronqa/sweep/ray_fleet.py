@@ -17,9 +17,10 @@ from neuronqa.sweep.fleet import Completion
 from neuronqa.worker.actor import CaseActor
 
 WINDOW: Final = 2
-"""Jobs in flight per actor: one running, one waiting, so that an actor never idles between them."""
+"""Batches in flight per actor: one running, one waiting, so that an actor never idles between them."""
 START_S: Final = 180.0
 """A zygote imports torch and transformers before its actor is ready."""
+SLACK_S: Final = 120.0
 MOURNING: Final = 5
 """Actors that may die before they were ever ready, in a row, before the fleet is given up."""
 
@@ -43,7 +44,7 @@ class RayFleet:
         self._births: dict[Any, _Slot] = {}
         self._slots: list[_Slot] = []
         self._stillborn = 0
-        self._lost: list[Completion] = []
+        self._ended: list[Completion] = []
         for _ in range(workers):
             self._spawn()
 
@@ -53,26 +54,27 @@ class RayFleet:
 
     def await_first(self) -> None:
         while not self.size:
-            self._lost += self.wait(timeout=0.5)
+            self._ended += self.wait(timeout=0.5)
 
     def capacity(self) -> int:
         return sum(WINDOW - len(slot.calls) for slot in self._slots if slot.ready)
 
-    def submit(self, token: int, job: Job) -> None:
+    def submit(self, token: int, jobs: Sequence[Job]) -> None:
         slot = min((slot for slot in self._slots if slot.ready), key=lambda slot: len(slot.calls))
-        call = slot.handle.run.remote([job])
+        before = max(slot.deadlines.values(), default=time.monotonic())
+        call = slot.handle.run.remote(list(jobs))
         slot.calls[call] = token
-        slot.deadlines[call] = time.monotonic() + patience(job) * (1 + len(slot.deadlines))
+        slot.deadlines[call] = before + patience(jobs)
 
     def wait(self, timeout: float) -> Sequence[Completion]:
         pending = [*self._births, *(call for slot in self._slots for call in slot.calls)]
-        if pending and not self._lost:
+        if pending and not self._ended:
             done, _ = ray.wait(pending, num_returns=1, timeout=timeout)
             more, _ = ray.wait(pending, num_returns=len(pending), timeout=0) if done else ([], [])
             for call in more or done:
                 self._finish(call)
         self._kill_overdue()
-        out, self._lost = self._lost, []
+        out, self._ended = self._ended, []
         return out
 
     def close(self) -> None:
@@ -102,11 +104,8 @@ class RayFleet:
         except RayError as error:
             self._bury(slot, _reason(error))
             return
-        token = slot.calls.pop(call)
         del slot.deadlines[call]
-        result = results[0]
-        lost = result.lost
-        self._lost.append(Completion(token=token, result=None if lost else result, lost=lost))
+        self._ended.append(Completion(token=slot.calls.pop(call), results=results))
 
     def _attend_birth(self, birth: Any) -> None:
         slot = self._births.pop(birth)
@@ -129,7 +128,7 @@ class RayFleet:
     def _bury(self, slot: _Slot, why: str) -> None:
         """An actor is gone with all it had in hand; another takes its place."""
         self._slots.remove(slot)
-        self._lost += [Completion(token=token, result=None, lost=why) for token in slot.calls.values()]
+        self._ended += [Completion(token=token, results=None, lost=why) for token in slot.calls.values()]
         ray.kill(slot.handle)
         self._spawn()
 
@@ -151,7 +150,10 @@ def _reason(error: RayError) -> str:
     return f"{type(cause).__name__}: {said[0][:160]}" if said else type(cause).__name__
 
 
-def patience(job: Job) -> float:
-    """Seconds after which a worker that has not answered is given up: every child's deadline, probes, and slack."""
-    children = 2 * len(job.tickets) + 1
-    return job.limits.deadline_s * (children + job.limits.probes) + 60.0
+def patience(jobs: Sequence[Job]) -> float:
+    """Seconds after which a worker that has not answered is given up.
+
+    That is what the longest job may take (every child's deadline, and probes), and slack for the others: should they
+    all take so long, the batch is lost, and each is run again by itself.
+    """
+    return max(job.limits.deadline_s * (2 * len(job.tickets) + 1 + job.limits.probes) for job in jobs) + SLACK_S

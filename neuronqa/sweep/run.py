@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Protocol
 
 from sqlalchemy import Engine
@@ -27,7 +28,7 @@ from neuronqa.sweep.leg import Leg
 from neuronqa.sweep.plan import make_plan
 from neuronqa.sweep.policies import load_policy
 from neuronqa.sweep.request import SweepRequest
-from neuronqa.sweep.standings import standings
+from neuronqa.sweep.standings import partial_standings
 
 
 class Stage(Protocol):
@@ -68,7 +69,7 @@ def run_sweep(request: SweepRequest, db: str | None, display: SweepDisplay, make
         sweep_id = store.create_sweep(header)
         with sweep_lock(engine, sweep_id):
             agenda = load_agenda(engine, header.name, request, policy)
-            store.plan_cases(sweep_id, agenda.cases(agenda.order))
+            store.plan_cases(sweep_id, agenda.cases())
             return _execute(agenda, store, prepared, display, make_fleet)
 
 
@@ -121,11 +122,12 @@ def _execute(agenda: Agenda, store: Store, prepared: Prepared, display: SweepDis
         leg = Leg(agenda, store, prepared.order, display, fleet)
         with on_interrupt(leg.driver.stop):
             leg.run()
-    store.finish_sweep(agenda.sweep_id, leg.state, time.monotonic() - began, leg.summary())
+    name = agenda.sweep.name
+    store.finish_sweep(agenda.sweep.id, leg.state, time.monotonic() - began, leg.summary())
     with agenda.engine.connect() as db:
-        settled = standings(db, queries.sweep(db, agenda.name))
-    store.save_standings(agenda.sweep_id, settled.states.items())
-    return Swept(name=agenda.name, state=leg.state)
+        parts = partial_standings(db, queries.sweep(db, name))
+        store.save_standings(agenda.sweep.id, chain.from_iterable(part.states.items() for part in parts))
+    return Swept(name=name, state=leg.state)
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from neuronqa.db import queries
+from neuronqa.db import planning, queries
 from neuronqa.db.queries import SweepRow
 from neuronqa.domain.case import Dtype, Mode
 from neuronqa.domain.ladder import EntryState, Evidence, Findings
@@ -49,16 +49,33 @@ class Standings:
 
 def standings(db: Connection, row: SweepRow) -> Standings:
     """Settle `row` with what the database holds now."""
-    groups = queries.groups(db, row.plan_id)
-    findings = queries.findings(db, row.id)
-    representative = ran_for(groups, findings)
+    groups: list[PlannedGroup] = []
+    states: dict[int, EntryState] = {}
+    findings: dict[str, Findings] = {}
+    representative: dict[str, str] = {}
+    for part in partial_standings(db, row):
+        groups += part.groups
+        states |= part.states
+        findings |= part.findings
+        representative |= part.representative
+    groups.sort(key=lambda planned: planned.id)
+    return Standings(groups=groups, states=states, findings=findings, representative=representative)
+
+
+def partial_standings(db: Connection, row: SweepRow) -> Iterator[Standings]:
+    """The same in parts that together hold every group once, so that a large plan need not fit in memory."""
     options = row.options
     narrowing = Narrowing(
         mode=Mode(options["mode"]) if options.get("mode") else None,
         dtype=Dtype(options["dtype"]) if options.get("dtype") else None,
     )
-    states = settle(Policy.from_json(row.policy), groups, findings, representative, narrowing, unsaid(row))
-    return Standings(groups=groups, states=states, findings=findings, representative=representative)
+    policy = Policy.from_json(row.policy)
+    for groups in planning.families(db, row.plan_id):
+        own = sorted({planned.group.workload for planned in groups if planned.group.workload})
+        findings = queries.findings(db, row.id, workloads=own)
+        representative = ran_for(groups, findings)
+        states = settle(policy, groups, findings, representative, narrowing, unsaid(row))
+        yield Standings(groups=groups, states=states, findings=findings, representative=representative)
 
 
 def ran_for(groups: Sequence[PlannedGroup], findings: Mapping[str, Findings]) -> dict[str, str]:

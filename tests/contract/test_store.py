@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import IntegrityError
 
-from neuronqa.db import queries
+from neuronqa.db import planning, queries
 from neuronqa.db import tables as t
 from neuronqa.db.rows import ControlVerdict
 from neuronqa.db.store import Store
@@ -176,6 +176,54 @@ def test_a_workload_is_stored_once_however_often_it_is_planned(store: Store) -> 
     store.save_workloads([A, A, B])
     store.save_workloads([B, C])
     assert count(store.engine, t.workload) == 3
+
+
+def test_one_workload_is_the_candidate_of_a_kernel_key_the_one_of_most_entries_then_downloads(store: Store) -> None:
+    gated = PlanGroup(listing=ListingStatus.GATED.outcome("404"))
+    tied = sorted((workload("t1"), workload("t2")), key=lambda w: w.hash)
+    listed = [
+        (eligible(A, "k1"), 2, 50),
+        (eligible(B, "k1"), 3, 1),
+        (eligible(C, "k2"), 1, 9),
+        (gated, 99, 0),
+        *((eligible(w, "k3"), 4, 4) for w in tied),
+    ]
+    plan_id = save_plan(store, [A, B, C, *tied], entries(listed))
+    with store.engine.connect() as db:
+        found = list(planning.candidates(db, plan_id))
+        names = planning.hashes(db, [one.workload_id for one in found])
+        again = planning.hashes(db, [one.workload_id for one in reversed(found)])
+    weights = {name: (one.family, one.entries, one.downloads) for name, one in zip(names, found, strict=True)}
+    assert weights == {B.hash: ("b", 5, 103), C.hash: ("c", 1, 9), tied[1].hash: (tied[1].spec.family, 8, 32)}
+    assert names == sorted(names)
+    assert again == names[::-1]
+
+
+def test_families_hold_every_group_once_and_tear_no_kernel_key_apart(store: Store) -> None:
+    pool = [workload(f"w{n}") for n in range(12)]
+    gated = [PlanGroup(listing=ListingStatus.GATED.outcome(str(n))) for n in range(7)]
+    listed = [(eligible(w, f"k{n // 4}"), 1, 1) for n, w in enumerate(pool)] + [(one, 1, 1) for one in gated]
+    plan_id = save_plan(store, pool, entries(listed))
+    with store.engine.connect() as db:
+        parts = list(planning.families(db, plan_id, size=3))
+        whole = queries.groups(db, plan_id)
+        kin = planning.relatives(db, plan_id, [pool[5].hash, pool[6].hash, pool[11].hash])
+    assert sorted((planned for part in parts for planned in part), key=lambda planned: planned.id) == whole
+    keys = [{planned.group.kernel_key for planned in part} - {""} for part in parts]
+    assert sum(len(one) for one in keys) == 3
+    assert max(len(part) for part in parts) <= 4
+    assert {planned.group.workload for planned in kin} == {w.hash for w in pool[4:]}
+
+
+def test_heirs_are_groups_whose_own_workload_did_not_run_but_one_of_their_key_did(store: Store) -> None:
+    listed = [(eligible(A, "k1"), 2, 1), (eligible(B, "k1"), 3, 1), (eligible(C, "k2"), 1, 1)]
+    plan_id = save_plan(store, [A, B, C], entries(listed))
+    sweep_id = open_sweep(store, plan_id)
+    with store.engine.connect() as db:
+        assert list(planning.heirs(db, plan_id, sweep_id)) == []
+    store.write(sweep_id, [record(A, EAGER), record(B, EAGER, kind=AttemptKind.AUDIT)])
+    with store.engine.connect() as db:
+        assert list(planning.heirs(db, plan_id, sweep_id)) == [(B.hash, 3)]
 
 
 def test_workloads_are_found_in_any_number(store: Store) -> None:
@@ -453,7 +501,7 @@ def cases(*pairs: tuple[Workload, Variant]) -> list[Case]:
 
 def left(engine: Engine, sweep_id: int) -> list[tuple[str, Variant]]:
     with engine.connect() as db:
-        return queries.outstanding(db, sweep_id)
+        return [(one.workload, one.variant) for one in planning.outstanding(db, sweep_id)]
 
 
 def test_what_is_left_is_what_was_planned_and_has_no_attempt_that_counts(store: Store, sweep_id: int) -> None:
@@ -472,6 +520,18 @@ def test_planning_the_same_cases_again_changes_nothing(store: Store, sweep_id: i
     store.plan_cases(sweep_id, planned)
     store.plan_cases(sweep_id, planned)
     assert left(store.engine, sweep_id) == [(A.hash, EAGER), (B.hash, EAGER)]
+
+
+def test_what_is_left_is_counted_and_read_in_parts(store: Store, sweep_id: int) -> None:
+    store.plan_cases(sweep_id, cases((A, EAGER), (A, COMPILED), (B, EAGER), (C, EAGER)))
+    store.write(sweep_id, [record(B, EAGER)])
+    with store.engine.connect() as db:
+        assert planning.left(db, sweep_id) == planning.Left(cases=3, workloads=2)
+        assert planning.planned_workloads(db, sweep_id) == 3
+        first = planning.outstanding(db, sweep_id, limit=2)
+        rest = planning.outstanding(db, sweep_id, after=first[-1].position)
+    assert [one.workload for one in first] == [A.hash, A.hash]
+    assert [(one.workload, one.position) for one in rest] == [(C.hash, 3)]
 
 
 def test_another_sweeps_attempts_leave_the_case_to_be_run(store: Store, sweep_id: int) -> None:

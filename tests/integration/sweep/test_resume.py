@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from neuronqa.db import queries
+from neuronqa.db import planning, queries
 from neuronqa.db.engine import open_engine
 from neuronqa.sweep.policies import load_policy
 from neuronqa.sweep.standings import standings
@@ -127,7 +127,7 @@ def assert_every_case_once(place: Place) -> None:
     with engine.connect() as db:
         row = queries.sweep(db)
         assert row.state == "done"
-        assert queries.outstanding(db, row.id) == []
+        assert planning.outstanding(db, row.id) == []
         settled = standings(db, row)
         by_sql = queries.reconciliation(db, row.id, row.plan_id)
     engine.dispose()
@@ -172,7 +172,7 @@ def test_an_interrupted_sweep_keeps_what_is_in_flight_and_goes_on_later(place: P
     with engine.connect() as db:
         row = queries.sweep(db)
         assert row.state == "interrupted"
-        assert len(queries.outstanding(db, row.id)) == 2 * WORKLOADS - done
+        assert len(planning.outstanding(db, row.id)) == 2 * WORKLOADS - done
         by_sql = queries.reconciliation(db, row.id, row.plan_id)
     engine.dispose()
     assert by_sql["green"] == done

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import Engine, select
 
-from neuronqa.db import queries
+from neuronqa.db import planning, queries
 from neuronqa.db import tables as t
 from neuronqa.db.engine import open_engine
 from neuronqa.db.store import Store
@@ -58,7 +58,8 @@ class Sweep:
         )
         self.display = Quiet()
 
-    def main(self, pool: list[Workload] = POOL, expected_s: float = 1.0) -> list[Assignment]:
+    def main(self, pool: list[Workload] = POOL, expected_s: float = 10.0) -> list[Assignment]:
+        """Jobs so long that each is handed out by itself."""
         return [
             Assignment(job=made, kinds={t.id: AttemptKind.RECORD for t in made.tickets}, expected_s=expected_s)
             for made in (job(w, VARIANTS) for w in pool)
@@ -68,7 +69,7 @@ class Sweep:
         self, fleet: ScriptedFleet, key: dict[str, Control] | None = None, max_failures: int | None = None
     ) -> Driver:
         deal = Deal(sweep_id=self.id, device="neuron", key=key or {}, max_failures=max_failures)
-        return Driver(fleet, self.store, deal, Progress(planned=len(POOL)), self.display)
+        return Driver(fleet, self.store, deal, Progress(planned=len(POOL) * len(VARIANTS)), self.display)
 
     def attempts(self) -> Counter[tuple[str, str, str]]:
         """(family, variant, kind) of every attempt in the database."""
@@ -86,7 +87,7 @@ class Sweep:
 
     def left(self) -> list[str]:
         with self.engine.connect() as db:
-            return [f"{hash_} {variant}" for hash_, variant in queries.outstanding(db, self.id)]
+            return [f"{one.workload} {one.variant}" for one in planning.outstanding(db, self.id)]
 
 
 @pytest.fixture
@@ -108,6 +109,21 @@ def loses(*names: str, times: int = 99) -> Script:
     return script
 
 
+def lasts(seconds: float) -> Script:
+    """All pass, and every job takes so long by its own account: one reference and two attempts."""
+
+    def script(made: Job, _before: int) -> JobResult | str:
+        full = result(made)
+        exit_ = replace(LEFT, wall_s=seconds / 3)
+        return replace(
+            full,
+            references=tuple(replace(one, exit=exit_) for one in full.references),
+            attempts=tuple(replace(one, exit=exit_) for one in full.attempts),
+        )
+
+    return script
+
+
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(driver_module, "time", SimpleNamespace(monotonic=clock))
@@ -120,7 +136,7 @@ def test_every_case_is_executed_once(sweep: Sweep) -> None:
     driver.run(Queue(sweep.main(), (), 1), None)
     assert sweep.attempts() == EVERY_CASE_ONCE
     assert sweep.left() == []
-    assert driver.progress.done == len(POOL)
+    assert driver.progress.done == driver.progress.planned == len(POOL) * len(VARIANTS)
     assert not driver.stopped
 
 
@@ -141,29 +157,74 @@ def test_a_lost_job_is_run_again_with_the_same_tickets(sweep: Sweep) -> None:
     assert driver.progress.lost == 1
 
 
-def test_after_two_voids_a_job_is_lost_for_good_and_says_so(sweep: Sweep) -> None:
+def test_after_two_voids_a_job_is_tried_ticket_by_ticket_and_is_then_lost_for_good(sweep: Sweep) -> None:
     fleet = ScriptedFleet(loses("w3"))
     driver = sweep.driver(fleet)
     driver.run(Queue(sweep.main(), (), 1), None)
-    assert sum(made.workload == POOL[3] for made in fleet.submitted) == VOIDS + 1
+    tries = [len(made.tickets) for made in fleet.submitted if made.workload == POOL[3]]
+    assert tries == [2] * VOIDS + [1, 1]
     assert sweep.outcomes(POOL[3]) == {"infra:lost(ActorDiedError)"}
     assert sweep.attempts() == EVERY_CASE_ONCE
     assert sweep.left() == []
-    assert driver.progress.failures == Counter({"infra": 1})
+    assert driver.progress.done == driver.progress.planned
+
+
+def test_only_the_case_that_ends_workers_is_lost(sweep: Sweep) -> None:
+    """Which of a job's cases it was is not known until each is run by itself."""
+
+    def script(made: Job, _before: int) -> JobResult | str:
+        kills = made.workload == POOL[3] and any(ticket.variant == COMPILED for ticket in made.tickets)
+        return "ActorDiedError" if kills else result(made)
+
+    sweep.driver(ScriptedFleet(script)).run(Queue(sweep.main(), (), 1), None)
+    with sweep.engine.connect() as db:
+        found = queries.findings(db, sweep.id)[POOL[3].hash]
+    assert {variant for (variant, _), outcome in found.items() if outcome.kind is Kind.INFRA_LOST} == {COMPILED}
+    assert sweep.attempts() == EVERY_CASE_ONCE
+
+
+def test_a_batch_is_lost_whole_and_each_of_its_jobs_is_run_again_by_itself(sweep: Sweep) -> None:
+    fleet = ScriptedFleet(loses("w3", times=1), workers=1, window=1)
+    portions: list[int] = []
+    submit = fleet.submit
+
+    def count(token: int, jobs: Sequence[Job]) -> None:
+        portions.append(len(jobs))
+        submit(token, jobs)
+
+    fleet.submit = count  # type: ignore[method-assign]
+    driver = sweep.driver(fleet)
+    driver.run(Queue(sweep.main(expected_s=0.125), (), 1), None)
+    assert portions[0] == 4
+    assert portions[1:5] == [1, 1, 1, 1]
+    assert driver.progress.lost == 4
+    assert sweep.attempts() == EVERY_CASE_ONCE
+
+
+def test_a_job_that_its_worker_gave_up_costs_the_rest_of_its_batch_nothing(sweep: Sweep) -> None:
+    def script(made: Job, before: int) -> JobResult | str:
+        if made.workload == POOL[1] and not before:
+            return JobResult(workload=made.workload.hash, lost="a reference was changed")
+        return result(made)
+
+    driver = sweep.driver(ScriptedFleet(script, workers=1, window=1))
+    driver.run(Queue(sweep.main(expected_s=0.1), (), 1), None)
+    assert driver.progress.lost == 1
+    assert sweep.attempts() == EVERY_CASE_ONCE
 
 
 def test_a_job_that_kills_its_worker_takes_no_neighbour_with_it(sweep: Sweep) -> None:
-    """One worker with two jobs in hand: what is lost with the killer is run again, and at the end alone."""
+    """One worker with two batches in hand: what is lost with the killer is run again, and at the end alone."""
     killer = POOL[0].spec.family
     company: list[int] = []
 
     class OneWorker(ScriptedFleet):
         def wait(self, timeout: float) -> Sequence[Completion]:
             done = super().wait(timeout)
-            if not done or done[0].result is not None:
+            if not done or done[0].results is not None:
                 return done
             company.append(len(self._queue))
-            neighbours = [replace(done[0], token=token) for token, _, _ in self._queue]
+            neighbours = [replace(done[0], token=token) for token, _ in self._queue]
             self._queue.clear()
             return [*done, *neighbours]
 
@@ -171,7 +232,7 @@ def test_a_job_that_kills_its_worker_takes_no_neighbour_with_it(sweep: Sweep) ->
     assert sweep.outcomes(POOL[0]) == {"infra:lost(ActorDiedError)"}
     for innocent in POOL[1:]:
         assert not any(outcome.startswith("infra") for outcome in sweep.outcomes(innocent))
-    assert company[-1] == 0
+    assert company[-2:] == [0, 0]
     assert sweep.attempts() == EVERY_CASE_ONCE
 
 
@@ -179,7 +240,7 @@ def test_nothing_starts_that_would_not_end_in_time_and_the_rest_is_not_run(
     sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = stopped_clock(monkeypatch)
-    fleet = ScriptedFleet(workers=1, window=1)
+    fleet = ScriptedFleet(lasts(10.0), workers=1, window=1)
 
     def pass_ten_seconds() -> None:
         clock.now += 10.0
@@ -192,6 +253,19 @@ def test_nothing_starts_that_would_not_end_in_time_and_the_rest_is_not_run(
     assert clock.now <= 1035.0
     assert sweep.display.last is not None
     assert sweep.display.last.draining == "budget"
+
+
+def test_what_jobs_really_take_decides_how_many_are_started(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expected are 10 s each, and 80 s are left for eight; but each takes 40 s."""
+    clock = stopped_clock(monkeypatch)
+    fleet = ScriptedFleet(lasts(40.0), workers=1, window=1)
+
+    def pass_forty_seconds() -> None:
+        clock.now += 40.0
+
+    fleet.on_wait = pass_forty_seconds
+    sweep.driver(fleet).run(Queue(sweep.main(), (), 1), deadline=clock.now + 80.0)
+    assert len(fleet.submitted) == 2
 
 
 def test_what_runs_far_over_the_budget_is_dropped_and_not_run(sweep: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +368,7 @@ def test_a_control_is_judged_by_its_key_and_never_counts(sweep: Sweep) -> None:
     caught, reasons, driver = judged(sweep, script)
     assert caught == {"planted": True}
     assert reasons == {}
-    assert driver.progress.done == len(POOL)
+    assert driver.progress.done == driver.progress.planned == len(POOL) * len(VARIANTS)
     assert driver.progress.failures == Counter()
     assert driver.progress.control_misses == 0
     assert sweep.attempts() == EVERY_CASE_ONCE + Counter({("host", "eager/fp32/train", "control"): 1})

@@ -13,14 +13,12 @@ from neuronqa.db import queries
 from neuronqa.db.engine import open_engine
 from neuronqa.db.store import Store
 from neuronqa.domain.catalog import CatalogInfo, Entry, Source
-from neuronqa.domain.plan import PlanGroup, PlannedGroup
-from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput, EnvironmentFault
 from neuronqa.sweep import plan as plan_module
-from neuronqa.sweep.plan import ask_planner, installed_versions, make_plan, plan_key, representatives
-from tests.builders import eligible, workload
+from neuronqa.sweep.plan import ask_planner, installed_versions, make_plan, plan_key
+from tests.builders import workload
 
-A, B, C = workload("a"), workload("b"), workload("c")
+A, B = workload("a"), workload("b")
 
 
 @dataclass
@@ -182,23 +180,3 @@ def test_a_catalog_that_breaks_while_it_is_read_is_not_taken_for_a_planner_that_
 
     with pytest.raises(BadInput, match="ends early"):
         list(ask_planner(breaking()))
-
-
-def group(id_: int, of: PlanGroup, entries: int, downloads: int = 0) -> PlannedGroup:
-    return PlannedGroup(id=id_, group=of, entries=entries, downloads=downloads)
-
-
-def test_one_workload_runs_for_a_kernel_key_the_one_of_most_entries() -> None:
-    pool: dict[str, Workload] = {w.hash: w for w in (A, B, C)}
-    listed = [
-        group(1, eligible(A, "k1"), 2, 50),
-        group(2, eligible(B, "k1"), 3, 1),
-        group(3, eligible(C, "k2"), 1, 9),
-        group(4, PlanGroup(listing=eligible(A).listing, kernel_key=""), 99),
-    ]
-    chosen = representatives(listed, pool)
-    assert [(p.workload.hash, p.kernel_key, p.entries, p.downloads) for p in chosen] == [
-        (B.hash, "k1", 5, 51),
-        (C.hash, "k2", 1, 9),
-    ]
-    assert representatives(listed[::-1], pool)[-1].workload == B

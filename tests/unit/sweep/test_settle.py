@@ -10,7 +10,7 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.ladder import Evidence, Findings
 from neuronqa.domain.outcome import Check, Kind, Outcome, Rung, Standing
 from neuronqa.domain.plan import PlanGroup, PlannedGroup
-from neuronqa.sweep.audit import draw
+from neuronqa.sweep.audit import AUDIT_LIMIT, draw
 from neuronqa.sweep.policies import Narrowing
 from neuronqa.sweep.settle import Audit, audit, narrowed_findings, settle, upper_bound
 from neuronqa.sweep.standings import ran_for
@@ -119,19 +119,26 @@ def test_the_bound_falls_with_draws_and_rises_with_hits() -> None:
     assert Audit(drawn=3, disagreed=1).bound == upper_bound(1, 3)
 
 
-def test_only_inherited_workloads_that_were_not_audited_are_drawn() -> None:
-    lent = {"k1": A.hash}
-    assert draw(GROUPS, lent, {A.hash}, set(), seed=1) == [B.hash]
-    assert draw(GROUPS, lent, {A.hash}, {B.hash}, seed=1) == []
-    assert draw(GROUPS, {}, set(), set(), seed=1) == []
+def test_those_that_were_audited_are_not_drawn_again() -> None:
+    assert draw([("b", 3)], set(), seed=1) == ["b"]
+    assert draw([("b", 3)], {"b"}, seed=1) == []
+    assert draw([], set(), seed=1) == []
+
+
+def test_a_draw_has_a_limit_that_earlier_ones_count_towards_and_names_nobody_twice() -> None:
+    many = [(f"w{n % 1000}", 1) for n in range(2000)]
+    first = draw(many, set(), seed=1)
+    assert len(set(first)) == len(first) == AUDIT_LIMIT
+    assert draw(many, set(first[:10]), seed=1) == first[10:]
+    assert draw(many, set(first), seed=1) == []
 
 
 def test_a_draw_is_reproducible_and_weighted_by_entries() -> None:
-    groups = [group(0, eligible(A, "k"), 1), group(1, eligible(B, "k"), 90), group(2, eligible(C, "k"), 10)]
-    draws = [draw(groups, {"k": A.hash}, {A.hash}, set(), seed) for seed in range(400)]
-    assert draws == [draw(groups, {"k": A.hash}, {A.hash}, set(), seed) for seed in range(400)]
-    assert all(sorted(one) == sorted([B.hash, C.hash]) for one in draws)
-    first = sum(one[0] == B.hash for one in draws)
+    heirs = [("b", 90), ("c", 10)]
+    draws = [draw(heirs, set(), seed) for seed in range(400)]
+    assert draws == [draw(heirs, set(), seed) for seed in range(400)]
+    assert all(sorted(one) == ["b", "c"] for one in draws)
+    first = sum(one[0] == "b" for one in draws)
     # Binomial(400, 0.9): within five standard deviations, and seeded, so never by chance.
     assert abs(first - 360) < 5 * math.sqrt(400 * 0.9 * 0.1)
 
