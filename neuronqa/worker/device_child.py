@@ -32,6 +32,8 @@ from neuronqa.worker.training import Marks, Notes, Subject, seed_everything
 from neuronqa.worker.trees import replace_tensors, unpack
 from neuronqa.workload.runnable import BuildFailure, Runnable
 
+Restore = Callable[[nn.Module], None]
+
 
 @dataclass
 class _Run:
@@ -41,7 +43,6 @@ class _Run:
     notes: Notes
     device: Device | None = None
     recording: Recording | None = None
-    watch: GraphWatch | None = None
     repeated: Arrays = field(default_factory=dict)
 
 
@@ -103,7 +104,8 @@ def _observe(
     mark(Progress.BUILD)
     runnable = build(Workload.from_json(request["workload"]))
     mark(Progress.LOAD)
-    structure, subject = _place(runnable, variant, Path(request["reference"]), device.torch_device)
+    restore = _restoring(runnable.module, Path(request["reference"]))
+    structure, subject = _place(runnable, variant, Path(request["reference"]), restore, device.torch_device)
     run.notes.parameter_names = tuple(name for name, _ in subject.module.named_parameters())
     moved = structure.after_move(subject.module, device.torch_device)
     run.observation = replace(run.observation, state=moved, not_observable=device.not_observable)
@@ -112,9 +114,8 @@ def _observe(
     run.notes.aside = _paused(run.recording)
     with _compilation(subject, variant, device, mark, run):
         _execute(subject, variant, int(request["steps"]), mark, run)
-        if watching.repeats:
-            start = _restoring(Path(request["reference"]))
-            run.repeated = repeat(subject, variant.phase, run.notes, start)
+    if watching.repeats:
+        run.repeated = repeat(subject, variant.phase, run.notes, restore)
     mark(Progress.REPORT)
     device.synchronize()
     if variant.phase is Phase.TRAIN:
@@ -122,10 +123,12 @@ def _observe(
         run.observation = replace(run.observation, state=stepped)
 
 
-def _place(runnable: Runnable, variant: Variant, reference: Path, target: torch.device) -> tuple[Structure, Subject]:
+def _place(
+    runnable: Runnable, variant: Variant, reference: Path, restore: Restore, target: torch.device
+) -> tuple[Structure, Subject]:
     """Give the module the reference's weights, buffers and inputs, and move all of it to the device."""
     module = runnable.module.to(DTYPES[variant.dtype])
-    _restoring(reference)(module)
+    restore(module)
     file = reference / INPUT_FILE
     inputs = unpack(read_metadata(file)["skeleton"], read_arrays(file))
     structure = Structure.of(module)
@@ -134,14 +137,16 @@ def _place(runnable: Runnable, variant: Variant, reference: Path, target: torch.
     return structure, Subject(module=module, forward=module, inputs=placed, loss=runnable.loss)
 
 
-def _restoring(reference: Path) -> Callable[[nn.Module], None]:
-    """What puts a module back to where the reference began, wherever it is."""
+def _restoring(built: nn.Module, reference: Path) -> Restore:
+    """What puts a module back to where the reference began, wherever it is, its tied weights come apart or not."""
     weights = read_arrays(reference / WEIGHT_FILE)
+    first = {id(parameter): name for name, parameter in built.named_parameters()}
+    tied = {name: first[id(one)] for name, one in built.named_parameters(remove_duplicate=False)}
 
     @torch.no_grad()
     def restore(module: nn.Module) -> None:
         for name, parameter in module.named_parameters():
-            parameter.copy_(torch.from_numpy(weights[f"param/{name}"]))
+            parameter.copy_(torch.from_numpy(weights[f"param/{tied[name]}"]))
         for name, buffer in module.named_buffers():
             buffer.copy_(torch.from_numpy(weights[f"buffer/{name}"]))
         module.zero_grad(set_to_none=True)
@@ -154,10 +159,13 @@ def _compilation(subject: Subject, variant: Variant, device: Device, mark: Marks
     if variant.mode is not Mode.COMPILE:
         yield
         return
-    run.watch = GraphWatch()
-    with run.watch.watching(mark):
-        subject.forward = compiled(subject.module, device.compile_backend())
-        yield
+    watch = GraphWatch()
+    try:
+        with watch.watching(mark):
+            subject.forward = compiled(subject.module, device.compile_backend())
+            yield
+    finally:
+        run.observation = replace(run.observation, graph=_graph_use(device, watch))
 
 
 def _execute(subject: Subject, variant: Variant, steps: int, mark: Marks, run: _Run) -> None:
@@ -207,8 +215,6 @@ def _finish(run: _Run, reached: Progress) -> Observation:
         observation = replace(observation, ops=run.recording.ops(), ops_complete=run.recording.complete)
     if run.device is not None:
         observation = replace(observation, memory_peak=run.device.memory_peak())
-    if run.watch is not None and run.device is not None:
-        observation = replace(observation, graph=_graph_use(run.device, run.watch))
     return observation
 
 
