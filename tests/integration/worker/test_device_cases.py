@@ -77,12 +77,16 @@ def test_a_warm_zygote_changes_nothing_but_the_cost(actor: CaseActor, order: Bui
     assert results[0].attempts[0].graph.backend_calls == 1
 
 
+TIMED = (Check.RUN, Check.COMPILE)
+"""The measure of these checks is a time."""
+
+
 def facts(attempt: AttemptResult) -> dict[str, Any]:
     """All that was found but times."""
     assert attempt.graph is not None
     return {
         "outcomes": [(finding.check, finding.outcome, finding.others) for finding in attempt.findings],
-        "measures": [finding.measure for finding in attempt.findings if finding.check is not Check.COMPILE],
+        "measures": [finding.measure for finding in attempt.findings if finding.check not in TIMED],
         "curve": attempt.curve,
         "ops": [(op.op, op.dtype, op.placement, op.count) for op in attempt.ops],
         "graph": replace(attempt.graph, compile_s=0.0),
