@@ -253,12 +253,12 @@ class Tied(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(32, WIDTH)
-        nn.init.normal_(self.embedding.weight, std=0.2)
+        nn.init.normal_(self.embedding.weight, std=0.1)
         self.head = nn.Linear(WIDTH, 32, bias=False)
         self.head.weight = self.embedding.weight
 
     def forward(self, tokens: Tensor, label: Tensor) -> dict[str, Tensor]:
-        logits = GAIN * self.head(torch.tanh(self.embedding(tokens)))
+        logits = 4 * GAIN * self.head(torch.tanh(self.embedding(tokens)))
         return {"logits": logits, "loss": functional.cross_entropy(logits, label)}
 
 
