@@ -13,6 +13,7 @@ from neuronqa.catalog.manifest import Manifest, Shard
 from neuronqa.catalog.snapshot import SHARD_ROWS, config_line
 from neuronqa.domain.catalog import CatalogInfo, Entry, Source
 from neuronqa.domain.identity import content_hash
+from neuronqa.errors import UsageError
 
 
 class Catalog(Protocol):
@@ -102,10 +103,17 @@ Statuses = Callable[[Catalog], select.StatusOf]
 
 
 def selected(whole: Catalog, expression: str, statuses: Statuses | None = None) -> Selected:
-    """Derive a catalog. Raises UsageError for a bad expression, and for `status:` without `statuses`."""
+    """Derive a catalog.
+
+    Raises UsageError for a bad expression, for `status:` without `statuses`, and for one that selects nothing: a report
+    over no entry would read as if nothing had failed.
+    """
     selector = select.parse(expression)
     status_of = statuses(whole) if statuses and selector.asks_status else None
     kept = frozenset(select.chosen(selector, whole.entries(), status_of))
+    if not kept:
+        hint = "patterns match whole values, with * for any text; join them with , (and) and | (or)"
+        raise UsageError(f"nothing in {whole.info.name} is selected by {expression[:80]!r}", hint=hint)
     return Selected(whole=whole, selector=selector, kept=kept)
 
 

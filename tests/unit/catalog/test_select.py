@@ -123,6 +123,12 @@ def test_a_selection_is_a_catalog_of_its_own() -> None:
     assert derived.info.sha256 != selected(WHOLE, "type:bert").info.sha256
 
 
+@pytest.mark.parametrize("expression", ["type:nothing", "top-0", "id:org1/model-1 or id:org1/model-4"])
+def test_a_selection_of_nothing_is_a_usage_error(expression: str) -> None:
+    with pytest.raises(UsageError, match="nothing in test is selected"):
+        selected(WHOLE, expression)
+
+
 def test_names_and_brackets_come_apart() -> None:
     assert select.split_name("top-100k[type:llama]") == ("top-100k", "type:llama")
     assert select.split_name("top-100k") == ("top-100k", None)
