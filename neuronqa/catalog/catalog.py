@@ -101,9 +101,12 @@ Statuses = Callable[[Catalog], select.StatusOf]
 """Plans a catalog and tells the listing status of its entries."""
 
 
-def selected(whole: Catalog, expression: str, statuses: Statuses | None = None) -> Selected:
-    """Derive a catalog. Raises UsageError for a bad expression, and for `status:` without `statuses`."""
-    selector = select.parse(expression)
+def selected(
+    whole: Catalog, expression: str, statuses: Statuses | None = None, results: select.Results | None = None
+) -> Selected:
+    """Derive a catalog. Raises UsageError for a bad expression, for `status:` without `statuses`, and for `failed:` and
+    `cluster:` without `results`."""
+    selector = select.parse(expression, results)
     status_of = statuses(whole) if statuses and selector.asks_status else None
     kept = frozenset(select.chosen(selector, whole.entries(), status_of))
     return Selected(whole=whole, selector=selector, kept=kept)
