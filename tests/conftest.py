@@ -1,5 +1,6 @@
 """What every test shares: property tests that draw the same examples everywhere, and nobody's own settings."""
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -22,3 +23,17 @@ def no_settings_of_mine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NEURONQA_DB", str(tmp_path_factory.mktemp("unnamed") / "unnamed.db"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_planted() -> Iterator[None]:
+    """A fault is armed until its process ends, and tests share one: whoever leaves it armed fails, not the next."""
+    yield
+    dispatch = sys.modules.get("torch.utils._python_dispatch")
+    if dispatch is None:
+        return
+    left = []
+    while (mode := dispatch._get_current_dispatch_mode()) is not None:
+        left.append(type(mode).__name__)
+        mode.__exit__(None, None, None)
+    assert not left, "a dispatch mode is left behind"

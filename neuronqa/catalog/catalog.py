@@ -102,13 +102,15 @@ Statuses = Callable[[Catalog], select.StatusOf]
 """Plans a catalog and tells the listing status of its entries."""
 
 
-def selected(whole: Catalog, expression: str, statuses: Statuses | None = None) -> Selected:
+def selected(
+    whole: Catalog, expression: str, statuses: Statuses | None = None, results: select.Results | None = None
+) -> Selected:
     """Derive a catalog.
 
-    Raises UsageError for a bad expression, for `status:` without `statuses`, and for one that selects nothing: a report
-    over no entry would read as if nothing had failed.
+    Raises UsageError for a bad expression, for `status:` without `statuses`, for `failed:` and `cluster:` without
+    `results`, and for one that selects nothing: a report over no entry would read as if nothing had failed.
     """
-    selector = select.parse(expression)
+    selector = select.parse(expression, results)
     status_of = statuses(whole) if statuses and selector.asks_status else None
     kept = frozenset(select.chosen(selector, whole.entries(), status_of))
     if not kept:

@@ -16,7 +16,7 @@ from typing import Final
 from neuronqa import bundled, cachedir
 from neuronqa.catalog import definition, files, manifest, offline
 from neuronqa.catalog.catalog import Catalog, Statuses, selected
-from neuronqa.catalog.select import split_name
+from neuronqa.catalog.select import Results, split_name
 from neuronqa.catalog.snapshot import Snapshot, newest
 from neuronqa.errors import BadInput, EnvironmentFault
 
@@ -30,17 +30,20 @@ OFFLINE_NOTICE: Final = (
 )
 
 
-def open_catalog(name_or_path: str, *, select: str = "", statuses: Statuses | None = None) -> Catalog:
+def open_catalog(
+    name_or_path: str, *, select: str = "", statuses: Statuses | None = None, results: Results | None = None
+) -> Catalog:
     """Open a catalog by name or path. A selector may follow the name in brackets, and `select` may narrow that further.
 
-    `statuses` plans a catalog where `status:` is selected by. Raises BadInput when there is none of that name or it
-    cannot be read, UsageError for a bad selector and for `status:` without `statuses`.
+    `statuses` plans a catalog where `status:` is selected by, `results` answers `failed:` and `cluster:`. Raises
+    BadInput when there is none of that name or it cannot be read, UsageError for a bad selector and for one that needs
+    what is not given.
     """
     name, expression = split_name(name_or_path)
     catalog = _whole(name)
     for part in (expression, select):
         if part:
-            catalog = selected(catalog, part, statuses)
+            catalog = selected(catalog, part, statuses, results)
     return catalog
 
 

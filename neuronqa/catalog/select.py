@@ -1,11 +1,13 @@
-"""Selectors over facts: which entries of a catalog a derived catalog holds.
+"""Selectors over facts and results: which entries of a catalog a derived catalog holds.
 
     all  top-N  random-N@SEED  id:PATTERN  type:PATTERN  task:PATTERN  status:STATUS  list:FILE
+    failed:SWEEP  cluster:KEY
 
 `,` means and, `|` means or, and `,` binds closer. Within one `,` group the filters come first, then `top-N` takes the N
 best ranked of what is left, then `random-N@SEED` draws N of those. PATTERN may hold `*`. `list:FILE` holds one id a
-line. The draw depends on seed and id alone, so an entry that is drawn from a catalog is drawn from any selection that
-keeps it among no more competitors.
+line. `failed:` keeps what a sweep showed to fail and `cluster:` what a root cause stands in, so that what one run said
+is the next run's input. The draw depends on seed and id alone, so an entry that is drawn from a catalog is drawn from
+any selection that keeps it among no more competitors.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from neuronqa.errors import BadInput, UsageError
 
 StatusOf = Callable[[Entry], ListingStatus | None]
 """Tells an entry's listing status, None where it is not known here."""
+Results = Callable[[str, str], frozenset[str]]
+"""Tells the ids that `failed` or `cluster` and a key stand for, from a database. Raises BadInput for an unknown key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,18 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """Keeps entries of which a sweep said so."""
+
+    field: str
+    key: str
+    ids: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"{self.field}:{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
 class Top:
     """Keeps the `count` best ranked."""
 
@@ -72,7 +88,7 @@ class Random:
         return f"random-{self.count}@{self.seed}"
 
 
-Term = Filter | Listed | Top | Random
+Term = Filter | Listed | Judged | Top | Random
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +107,15 @@ class Selector:
 
 _COUNTED: Final = re.compile(r"(top)-(\d{1,9})|(random)-(\d{1,9})@(\d{1,18})", re.ASCII)
 _FIELDS: Final = ("id", "type", "task", "status")
+_RESULTS: Final = ("failed", "cluster")
 
 
-def parse(text: str) -> Selector:
-    """Read an expression. Raises UsageError naming the part that is wrong, BadInput for an unreadable list."""
-    return Selector(tuple(tuple(_terms(group)) for group in text.split("|")))
+def parse(text: str, results: Results | None = None) -> Selector:
+    """Read an expression. Raises UsageError naming the part that is wrong, BadInput for an unreadable list.
+
+    `results` is needed for `failed:` and `cluster:`; without it they are a UsageError.
+    """
+    return Selector(tuple(tuple(_terms(group, results)) for group in text.split("|")))
 
 
 def chosen(selector: Selector, entries: Iterable[Entry], status_of: StatusOf | None = None) -> set[int]:
@@ -118,15 +138,15 @@ def split_name(text: str) -> tuple[str, str | None]:
     return text, None
 
 
-def _terms(group: str) -> Iterator[Term]:
+def _terms(group: str, results: Results | None) -> Iterator[Term]:
     for part in group.split(","):
         term = part.strip()
         if term == "all":
             continue
-        yield _term(term)
+        yield _term(term, results)
 
 
-def _term(text: str) -> Term:
+def _term(text: str, results: Results | None) -> Term:
     counted = _COUNTED.fullmatch(text)
     if counted and counted[1]:
         return Top(int(counted[2]))
@@ -135,10 +155,12 @@ def _term(text: str) -> Term:
     field, colon, pattern = text.partition(":")
     if field == "list" and pattern:
         return Listed(_read_ids(Path(pattern)))
+    if field in _RESULTS and pattern:
+        return Judged(field, pattern, _judged(field, pattern, results))
     if field == "status" and pattern:
         _check_status(Filter(field, pattern))
     if not colon or not pattern or field not in _FIELDS:
-        known = "all, top-N, random-N@SEED, id:, type:, task:, status:, list:FILE"
+        known = "all, top-N, random-N@SEED, id:, type:, task:, status:, list:FILE, failed:SWEEP, cluster:KEY"
         raise UsageError(f"not a selector: {text[:80]!r}", hint=f"one of {known}, joined by , (and) and | (or)")
     return Filter(field, pattern)
 
@@ -147,6 +169,12 @@ def _check_status(wanted: Filter) -> None:
     known = [status.value for status in ListingStatus]
     if not any(wanted.keeps(status) for status in known):
         raise UsageError(f"no listing status is called {wanted.pattern[:40]!r}", hint=", ".join(known))
+
+
+def _judged(field: str, key: str, results: Results | None) -> frozenset[str]:
+    if results is None:
+        raise UsageError(f"{field}: needs the results of a sweep", hint="give the catalog to a command that has --db")
+    return results(field, key)
 
 
 @functools.lru_cache(maxsize=256)
@@ -166,7 +194,7 @@ class _Picker:
     """One conjunction at work: filters, then the best ranked, then the drawn."""
 
     def __init__(self, group: tuple[Term, ...], status_of: StatusOf | None) -> None:
-        self._filters = [term for term in group if isinstance(term, Filter | Listed)]
+        self._filters = [term for term in group if isinstance(term, Filter | Listed | Judged)]
         self._top = min((term.count for term in group if isinstance(term, Top)), default=None)
         draws = [term for term in group if isinstance(term, Random)]
         if len(draws) > 1:
@@ -193,9 +221,9 @@ class _Picker:
     def ranks(self) -> list[int]:
         return self._kept if self._draw is None else [rank for _, rank in self._drawn]
 
-    def _passes(self, term: Filter | Listed, entry: Entry) -> bool:
+    def _passes(self, term: Filter | Listed | Judged, entry: Entry) -> bool:
         match term:
-            case Listed():
+            case Listed() | Judged():
                 return entry.id in term.ids
             case Filter("id"):
                 return term.keeps(entry.id)

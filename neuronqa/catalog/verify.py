@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuronqa.catalog import damage, rows
+from neuronqa.catalog.catalog import Catalog, Selected
 from neuronqa.catalog.manifest import Manifest, Shard
 from neuronqa.catalog.snapshot import Snapshot, parse_config, read_lines
 from neuronqa.domain.catalog import Entry
@@ -23,6 +24,17 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
+
+
+def problems_of(catalog: Catalog) -> Iterator[Problem]:
+    """Everything that is wrong with a catalog; a selection is as sound as what it selects from.
+
+    A definition was checked when it was opened.
+    """
+    if isinstance(catalog, Selected):
+        yield from problems_of(catalog.whole)
+    elif isinstance(catalog, Snapshot):
+        yield from verify(catalog.folder)
 
 
 def verify(folder: Path) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from neuronqa.cli.options import AsJson
+from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import err, out, print_json
 from neuronqa.domain.catalog import ListingStatus
 from neuronqa.domain.outcome import clean_detail
@@ -59,9 +59,10 @@ def show(
         bool,
         typer.Option("--calibration", help="For the offline edition: each published figure beside what was generated."),
     ] = False,
+    db: Db = None,
     as_json: AsJson = False,
 ) -> None:
-    catalog = _open(name)
+    catalog = _open(name, db)
     if calibration:
         _show_calibration(catalog, as_json)
         return
@@ -78,8 +79,8 @@ def show(
 @app.command(
     "plan", help="Plan a catalog without running it: why entries cannot be run, and how many kernels the rest needs."
 )
-def plan(name: Name, as_json: AsJson = False) -> None:
-    catalog = _open(name)
+def plan(name: Name, db: Db = None, as_json: AsJson = False) -> None:
+    catalog = _open(name, db)
     found = _census(catalog)
     reasons = found.reasons.most_common()
     if as_json:
@@ -95,13 +96,12 @@ def plan(name: Name, as_json: AsJson = False) -> None:
     out.print(table)
 
 
-@app.command("verify", help="Check every hash, count and line of a snapshot, and name the first bad byte.")
-def verify(name: Name, as_json: AsJson = False) -> None:
-    from neuronqa.catalog.snapshot import Snapshot
-    from neuronqa.catalog.verify import verify as problems_of
+@app.command("verify", help="Check every hash, count and line of a catalog, and name the first bad byte.")
+def verify(name: Name, db: Db = None, as_json: AsJson = False) -> None:
+    from neuronqa.catalog.verify import problems_of
 
-    catalog = _open(name)
-    problems = [str(problem) for problem in problems_of(catalog.folder)] if isinstance(catalog, Snapshot) else []
+    catalog = _open(name, db)
+    problems = [str(problem) for problem in problems_of(catalog)]
     if as_json:
         info = {"name": catalog.info.name, "sha256": catalog.info.sha256, "registered": catalog.info.registered}
         print_json({"schema_version": 1, **info, "sound": not problems, "problems": problems})
@@ -137,11 +137,12 @@ def pull(
         out.print(f"{escape(name)}: {info.registered:,} entries in {escape(str(snapshot.folder))}")
 
 
-def _open(name: str) -> Catalog:
+def _open(name: str, db: str | None) -> Catalog:
     from neuronqa import catalog
+    from neuronqa.report.selection import results_in
     from neuronqa.sweep.census import statuses_of
 
-    found = catalog.open(name, statuses=statuses_of)
+    found = catalog.open(name, statuses=statuses_of, results=results_in(db))
     if found.notice:
         err.print(f"note: {found.notice}", style="yellow", markup=False)
     return found

@@ -17,7 +17,9 @@ from neuronqa.domain.case import Variant
 from neuronqa.domain.policy import Thresholds
 from neuronqa.domain.trial import Trial
 from neuronqa.errors import ExitCode, UsageError
+from neuronqa.report.selection import results_in
 from neuronqa.sweep import certification
+from neuronqa.sweep.census import statuses_of
 from neuronqa.sweep.request import default_workers
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -39,7 +41,7 @@ def controls(
 ) -> None:
     variants = [_variant(text) for text in variant or ("eager/fp32/train", "compile/fp32/train")]
     prepared = prepare(BuildOrder(device=device, profile=profile))
-    chosen = certification.choose(catalogs.open(catalog), workloads)
+    chosen = certification.choose(catalogs.open(catalog, statuses=statuses_of, results=results_in(None)), workloads)
     given = certification.assignments(chosen, variants, device, frozenset(kind or ()))
     if not given:
         raise UsageError("nothing can be planted", hint=f"kinds and variants must be such that {device} takes them")

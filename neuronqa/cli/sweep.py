@@ -69,6 +69,7 @@ def sweep(
 ) -> None:
     from neuronqa.cli.progress import SweepProgress
     from neuronqa.db.engine import database_url, over_network
+    from neuronqa.report.selection import results_in
     from neuronqa.sweep.budget import parse_budget
     from neuronqa.sweep.local_fleet import local_fleet
     from neuronqa.sweep.policies import GateExpression, load_policy
@@ -101,7 +102,7 @@ def sweep(
                 max_failures=max_failures,
                 workers=workers or default_workers(),
             )
-            swept = run_sweep(request, db, display, make_fleet)
+            swept = run_sweep(request, db, display, make_fleet, results_in(db))
     code = _print(swept.name, db, gate, as_json=as_json)
     raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
 

@@ -140,6 +140,16 @@ def planned_group(row: Row[Any]) -> PlannedGroup:
     )
 
 
+def entry_names(db: Connection, plan_id: int, groups: Sequence[int]) -> frozenset[str]:
+    """Ids of the entries of these groups."""
+    found: set[str] = set()
+    for start in range(0, len(groups), 500):
+        chunk = list(groups[start : start + 500])
+        query = select(t.entry.c.name).where(t.entry.c.plan_id == plan_id, t.entry.c.group_id.in_(chunk))
+        found.update(db.execute(query).scalars())
+    return frozenset(found)
+
+
 def workloads(db: Connection, hashes: Sequence[str]) -> dict[str, Workload]:
     """The workloads of the given hashes."""
     found: dict[str, Workload] = {}

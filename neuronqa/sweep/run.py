@@ -13,6 +13,7 @@ from typing import Protocol
 from sqlalchemy import Engine
 
 from neuronqa import catalog as catalogs
+from neuronqa.catalog.select import Results
 from neuronqa.db import queries
 from neuronqa.db.engine import check_file, database_url, driver_lock, open_engine, sweep_lock
 from neuronqa.db.store import Store, SweepHeader
@@ -52,10 +53,19 @@ class Swept:
 FleetMaker = Callable[[SweepRequest, Prepared], AbstractContextManager[Fleet]]
 
 
-def run_sweep(request: SweepRequest, db: str | None, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
-    """Plan and execute a new sweep. Raises BadInput or EnvironmentFault before anything is executed."""
+def run_sweep(
+    request: SweepRequest,
+    db: str | None,
+    display: SweepDisplay,
+    make_fleet: FleetMaker,
+    results: Results | None = None,
+) -> Swept:
+    """Plan and execute a new sweep. Raises BadInput or EnvironmentFault before anything is executed.
+
+    `results` answers the selectors over earlier sweeps, of which this layer knows nothing.
+    """
     policy = load_policy(request.policy)
-    catalog = catalogs.open(request.catalog, select=request.select, statuses=statuses_of)
+    catalog = catalogs.open(request.catalog, select=request.select, statuses=statuses_of, results=results)
     if catalog.notice:
         display.stage(catalog.notice)
     with _database(db) as engine:

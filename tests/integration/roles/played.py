@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from neuronqa.device import registry
 from neuronqa.device.protocol import Adapter
@@ -23,6 +26,16 @@ from tests.integration.roles.families import FAMILIES, build_from, workload
 
 DONE = Exit(done=True, progress=Progress.DONE)
 STEPS = 8
+
+
+@contextmanager
+def process() -> Iterator[None]:
+    """A role ends as its process would: what was planted does not outlive it."""
+    try:
+        yield
+    finally:
+        while (mode := _get_current_dispatch_mode()) is not None:
+            mode.__exit__(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,8 @@ class Stage:
         request = {"workload": workload(self.name).to_json(), "variant": self.variant, "steps": self.steps}
         marks: list[Progress] = []
         build = build_from({self.name: self.factory})
-        reference.record({**request, "out": str(self.reference)}, build, marks.append)
+        with process():
+            reference.record({**request, "out": str(self.reference)}, build, marks.append)
         return judge_reference(self.reference, DONE)
 
     def observe(
@@ -68,11 +82,12 @@ class Stage:
             "out": str(self.device),
         }
         heard = marks if marks is not None else []
-        device_child.observe(request, build_from({self.name: self.factory}), adapter, heard.append)
+        with process():
+            device_child.observe(request, build_from({self.name: self.factory}), adapter, heard.append)
         return self.judge()
 
     def search(
-        self, device: str = "cpu", fault: Mapping[str, Any] | None = None, seconds: float = 60.0
+        self, device: str = "cpu", fault: Mapping[str, Any] | None = None, seconds: float = 3600.0
     ) -> dict[Check, Finding]:
         """Look for the operator to blame, and judge again."""
         folder = self.folder / "search"
@@ -87,7 +102,8 @@ class Stage:
             "thresholds": asdict(Thresholds()),
             "seconds": seconds,
         }
-        deviation.search(request, build_from({self.name: self.factory}), registry.adapter, lambda _: None)
+        with process():
+            deviation.search(request, build_from({self.name: self.factory}), registry.adapter, lambda _: None)
         return self.judge(search=folder)
 
     def judge(self, left: Exit = DONE, search: Path | None = None) -> dict[Check, Finding]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from neuronqa.domain.observation import Observation, Progress
 from neuronqa.domain.outcome import Check
@@ -17,17 +15,6 @@ from neuronqa.worker.exchange import read_observation
 from neuronqa.workload.runnable import Runnable
 from tests.integration.roles.families import FAMILIES, small
 from tests.integration.roles.played import Stage, family
-
-
-def disarm() -> None:
-    while (mode := _get_current_dispatch_mode()) is not None:
-        mode.__exit__(None, None, None)
-
-
-@pytest.fixture(autouse=True)
-def _disarmed() -> Iterator[None]:
-    yield
-    disarm()
 
 
 def searched(stage: Stage) -> Observation:
@@ -65,7 +52,6 @@ def test_the_planted_operator_is_the_cause(tmp_path: Path, name: str, fault: dic
     stage = family(tmp_path, name)
     stage.record()
     stage.observe(fault=fault)
-    disarm()
     found = stage.search(fault=fault)
     assert str(found[Check.PARITY].outcome) == outcome
     assert found[Check.TRAIN].outcome.detail == found[Check.PARITY].outcome.detail
@@ -78,9 +64,7 @@ def test_the_cause_is_the_same_in_another_model(tmp_path: Path) -> None:
         stage = family(tmp_path / name, name)
         stage.record()
         stage.observe(fault=fault)
-        disarm()
         causes.add(str(stage.search(fault=fault)[Check.PARITY].outcome))
-        disarm()
     assert causes == {"parity:scale(aten::mul.Tensor float32)"}
 
 
@@ -89,7 +73,6 @@ def test_an_operator_inside_a_compiled_graph_is_named(tmp_path: Path) -> None:
     fault = {"kind": "scale", "op": "aten::tanh_backward", "factor": 1.1}
     stage.record()
     stage.observe("cpu:aot_eager", fault=fault)
-    disarm()
     found = stage.search("cpu:aot_eager", fault=fault)
     assert str(found[Check.PARITY].outcome) == "parity:scale(aten::tanh_backward float32)"
     assert searched(stage).deviations[0].progress is Progress.BACKWARD
@@ -122,10 +105,8 @@ def test_writes_in_place_are_followed(tmp_path: Path) -> None:
     stage.observe()
     stage.search()
     assert searched(stage).deviations == ()
-    disarm()
     fault = {"kind": "scale", "op": "aten::add_.*"}
     stage.observe(fault=fault)
-    disarm()
     stage.search(fault=fault)
     assert [one.op for one in searched(stage).deviations] == ["aten::add_.Tensor"]
 

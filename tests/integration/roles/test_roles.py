@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from neuronqa.device.torch_device import TorchAdapter
 from neuronqa.domain.identity import canonical_json
@@ -26,14 +24,6 @@ from neuronqa.worker.exchange import read_tensors
 from neuronqa.workload.runnable import BuildFailure, Runnable
 from tests.integration.roles.families import FAMILIES, small
 from tests.integration.roles.played import DONE, STEPS, Stage, family
-
-
-@pytest.fixture(autouse=True)
-def _disarm() -> Iterator[None]:
-    """A planted fault stays until its process ends; tests share one."""
-    yield
-    while (mode := _get_current_dispatch_mode()) is not None:
-        mode.__exit__(None, None, None)
 
 
 def spoilt(found: dict[Check, Any]) -> dict[str, str]:

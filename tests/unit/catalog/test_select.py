@@ -98,6 +98,19 @@ def test_what_is_no_selector_is_a_usage_error(text: str) -> None:
         select.parse(text)
 
 
+def test_results_are_asked_of_whoever_has_them() -> None:
+    def results(field: str, key: str) -> frozenset[str]:
+        assert (field, key) == ("cluster", "ck1:00ff")
+        return frozenset({"org0/model-3", "org1/model-4", "gone/since"})
+
+    found = selected(WHOLE, "type:llama,cluster:ck1:00ff|top-1", results=results)
+    assert sorted(found.kept) == [1, 3]
+    assert found.info.name == "test[type:llama,cluster:ck1:00ff|top-1]"
+    for without in ("cluster:ck1:00ff", "failed:20260101"):
+        with pytest.raises(UsageError, match="results of a sweep"):
+            select.parse(without)
+
+
 def test_an_unknown_status_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="eligible"):
         select.parse("status:fine")

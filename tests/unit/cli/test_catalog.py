@@ -93,6 +93,14 @@ def test_a_damaged_one_names_the_byte_and_is_bad_input(neuronqa: Command, folder
     assert neuronqa("catalog", "show", folder).code == 3
 
 
+def test_a_selection_is_no_sounder_than_its_whole(neuronqa: Command, folder: Path) -> None:
+    path = folder / "configs.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+    said = neuronqa("catalog", "verify", f"{folder}[top-1]")
+    assert said.code == 3
+    assert "configs.jsonl.gz: the file ends at byte" in said.out
+
+
 def test_a_pull_becomes_the_catalog_of_its_name(neuronqa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(FakeHub([Model(row(number), llama(number)) for number in range(8)])) as hub:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)

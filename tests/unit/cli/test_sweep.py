@@ -185,3 +185,31 @@ def test_text_says_what_a_person_must_know(sweep: Sweep) -> None:
     for words in ("shrunken, randomly initialised", "source: file", "parity:nan", "neuronqa triage list"):
         assert words in said.out
     assert said.err.count("\n") >= 3
+
+
+def test_what_a_sweep_said_selects_what_the_next_one_runs(sweep: Sweep, neuronqa: Command, tmp_path: Path) -> None:
+    first = json.loads(sweep("--json", script=some_wrong).out)
+    again = json.loads(sweep("--json", "--select", f"failed:{first['sweep']}").out)
+    assert again["catalog"]["name"] == f"little[failed:{first['sweep']}]"
+    assert again["entries"] == {"green": 4}
+    causes = json.loads(neuronqa("triage", "list", first["sweep"], "--db", tmp_path / "s.db", "--json").out)["causes"]
+    chosen = f"cluster:{causes[0]['key']},id:*a|failed:{again['sweep']}"
+    third = json.loads(sweep("--json", "--select", chosen).out)
+    assert third["catalog"]["registered"] == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"), [("failed:nobody", "no sweep called"), ("cluster:ck1:0000", "no sweep in this database")]
+)
+def test_a_result_nobody_found_is_bad_input(sweep: Sweep, expression: str, words: str) -> None:
+    assert sweep().code == 0
+    said = sweep("--select", expression)
+    assert said.code == 3
+    assert words in said.err
+
+
+def test_results_are_looked_for_in_a_database_that_is_there(neuronqa: Command, catalog: Path, tmp_path: Path) -> None:
+    said = neuronqa("catalog", "show", f"{catalog}[failed:one]", "--db", tmp_path / "absent.db")
+    assert said.code == 3
+    assert "absent.db" in said.err
+    assert not (tmp_path / "absent.db").exists()
