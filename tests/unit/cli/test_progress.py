@@ -39,7 +39,7 @@ def test_it_says_how_far_it_is_and_what_fails(clock: Clock, terminal: bool) -> N
     clock.now += 120
     said = shown("Planning [bold]x", progress, terminal=terminal)
     assert "Planning [bold]x ..." in said
-    assert "60 / 1,200 workloads  30.0/min  ETA 38:00  2 workers  1 controls missed" in said
+    assert "60 / 1,200 cases  30.0/min  ETA 38:00  2 workers  1 controls missed" in said
     assert ("native 7  run 3" in said) == terminal
 
 
