@@ -128,12 +128,23 @@ def save_plan(
     return store.save_plan(key, info, {"torch": "2.13.0"}, workloads, listed)
 
 
-def open_sweep(store: Store, plan_id: int, policy: Policy = QUICK, /, *, name: str = "one", **options: Any) -> int:
+def open_sweep(
+    store: Store,
+    plan_id: int,
+    policy: Policy = QUICK,
+    /,
+    *,
+    name: str = "one",
+    build: BuildVector | None = None,
+    terms: str = "",
+    **options: Any,
+) -> int:
     return store.create_sweep(
         SweepHeader(
             name=name,
             plan_id=plan_id,
-            build=vector(),
+            build=build or vector(),
+            terms=terms,
             device="neuron",
             policy=policy,
             policy_json=policy.to_json(),
@@ -150,6 +161,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "controls": {"planted": 0, "caught": 0},
         "withheld": {},
         "planned": 0,
+        "reuse": {"spared": 0, "drawn": 0, "disagreed": 0, "disagreeing": []},
         **changes,
     }
 

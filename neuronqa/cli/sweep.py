@@ -57,6 +57,7 @@ def sweep(
     max_failures: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many failing workloads.", show_default=False)
     ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Execute everything; take nothing over.")] = False,
     resume: Annotated[
         str | None, typer.Option(metavar="SWEEP", help="Go on with this sweep.", show_default=False)
     ] = None,
@@ -100,6 +101,7 @@ def sweep(
                 mode=mode,
                 dtype=dtype,
                 max_failures=max_failures,
+                fresh=fresh,
                 workers=workers or default_workers(),
             )
             swept = run_sweep(request, db, display, make_fleet, results_in(db))

@@ -81,7 +81,7 @@ def outstanding(db: Connection, sweep_id: int, after: int = -1, limit: int | Non
         .select_from(t.sweep_case)
         .join(t.case, t.case.c.id == t.sweep_case.c.case_id)
         .join(t.workload, t.workload.c.id == t.case.c.workload_id)
-        .where(_unanswered(sweep_id), t.sweep_case.c.position > after)
+        .where(unanswered(sweep_id), t.sweep_case.c.position > after)
         .order_by(t.sweep_case.c.position)
         .limit(limit)
     )
@@ -102,7 +102,7 @@ def left(db: Connection, sweep_id: int) -> Left:
         select(func.count(), func.count(func.distinct(t.case.c.workload_id)))
         .select_from(t.sweep_case)
         .join(t.case, t.case.c.id == t.sweep_case.c.case_id)
-        .where(_unanswered(sweep_id))
+        .where(unanswered(sweep_id))
     )
     cases, workloads = db.execute(query).one()
     return Left(cases=cases, workloads=workloads)
@@ -168,7 +168,8 @@ def families(db: Connection, plan_id: int, size: int = STREAMED) -> Iterator[lis
         yield kept
 
 
-def _unanswered(sweep_id: int) -> Any:
+def unanswered(sweep_id: int) -> Any:
+    """Cases that a sweep has planned and no attempt of it answers."""
     answered = exists().where(
         t.attempt.c.sweep_id == sweep_id,
         t.attempt.c.case_id == t.sweep_case.c.case_id,

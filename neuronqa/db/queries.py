@@ -20,6 +20,8 @@ from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 
 COUNTING = tuple(kind.value for kind in AttemptKind if kind.counts)
+EXECUTED = (AttemptKind.RECORD.value, AttemptKind.ALONE.value)
+"""The counting ones that this sweep itself paid for."""
 BLOCKING = (*COUNTING, AttemptKind.PROBE.value)
 """Probes add blockers, never passes."""
 
@@ -222,7 +224,7 @@ def valid(sweep_id: int, kinds: Sequence[str]) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """How much was executed."""
+    """How much a sweep executed itself; what it took over from earlier ones is not in it."""
 
     attempts: int
     workloads: int
@@ -237,16 +239,17 @@ class Work:
 
 def work(db: Connection, sweep_id: int) -> Work:
     """Attempts, distinct workloads and cases behind the counting ones, CPU seconds inside all."""
+    carried = exists().where(t.carried.c.attempt_id == t.attempt.c.id)
     by_kind = db.execute(
         select(t.attempt.c.kind, func.count(), func.coalesce(func.sum(t.attempt.c.cpu_s), 0.0))
-        .where(t.attempt.c.sweep_id == sweep_id)
+        .where(t.attempt.c.sweep_id == sweep_id, ~carried)
         .group_by(t.attempt.c.kind)
     ).all()
     distinct = db.execute(
         select(func.count(func.distinct(t.case.c.workload_id)), func.count(func.distinct(t.attempt.c.case_id)))
         .select_from(t.attempt)
         .join(t.case, t.case.c.id == t.attempt.c.case_id)
-        .where(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(COUNTING))
+        .where(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(EXECUTED))
     ).one()
     return Work(
         attempts=sum(n for _, n, _ in by_kind),
@@ -258,13 +261,13 @@ def work(db: Connection, sweep_id: int) -> Work:
 
 
 def costs(db: Connection) -> list[tuple[str, str, int, float]]:
-    """(family, variant, attempts, CPU seconds) over the counting attempts of every sweep."""
+    """(family, variant, attempts, CPU seconds) over the records of every sweep."""
     query = (
         select(t.workload.c.family, t.case.c.variant, func.count(), func.sum(t.attempt.c.cpu_s))
         .select_from(t.attempt)
         .join(t.case, t.case.c.id == t.attempt.c.case_id)
         .join(t.workload, t.workload.c.id == t.case.c.workload_id)
-        .where(t.attempt.c.kind.in_(COUNTING))
+        .where(t.attempt.c.kind.in_(EXECUTED))
         .group_by(t.workload.c.family, t.case.c.variant)
     )
     return [(family, variant, int(n), float(cpu or 0.0)) for family, variant, n, cpu in db.execute(query)]

@@ -134,6 +134,22 @@ def attempt_row(sweep_id: int, record: AttemptRecord, case_ids: Mapping[str, int
     }
 
 
+def carried_row(sweep_id: int, source: Mapping[str, Any], tickets: Mapping[str, str]) -> Row:
+    """An attempt taken over from an earlier sweep: the same but for its name, and that it cost nothing here."""
+    root = source["probe_of"] or source["ticket"]
+    kind = source["kind"]
+    row = {name: value for name, value in source.items() if name != "id"}
+    return {
+        **row,
+        "sweep_id": sweep_id,
+        "ticket": tickets[root] + source["ticket"].removeprefix(root),
+        "probe_of": tickets[root] if source["probe_of"] else None,
+        "kind": AttemptKind.REUSED.value if AttemptKind(kind).counts else kind,
+        "wall_s": 0.0,
+        "cpu_s": 0.0,
+    }
+
+
 def result_row(attempt_id: int, finding: Finding, blobs: Mapping[str, int]) -> Row:
     measure = finding.measure
     return {

@@ -5,6 +5,7 @@ One driver writes; every method is one transaction. Readers use :mod:`neuronqa.d
 
 from __future__ import annotations
 
+import secrets
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, bindparam, insert, null, select, update
+from sqlalchemy import Connection, Engine, Table, bindparam, insert, literal, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from neuronqa.db import rows
@@ -44,6 +45,8 @@ class SweepHeader:
     options: Mapping[str, Any]
     seed: int
     cores: int
+    terms: str = ""
+    """How cases are executed and judged; verdicts are taken over only where it is the same, and from nobody without."""
 
 
 class Store:
@@ -103,6 +106,7 @@ class Store:
                 policy_name=header.policy.name,
                 policy_sha256=header.policy.sha256,
                 options=strict(header.options),
+                terms=header.terms or None,
                 seed=header.seed,
                 state="running",
                 started=time.time(),
@@ -136,6 +140,38 @@ class Store:
             self._bulk(db, t.blocker, [row for id_, finding in found for row in rows.blocker_rows(id_, finding)])
             judged = [rows.control_row(sweep_id, id_, r.control) for id_, r in owned if r.control is not None]
             self._bulk(db, t.control, judged)
+
+    def carry(self, sweep_id: int, sources: Sequence[int], drawn: Sequence[int] = ()) -> None:
+        """Take over attempts of earlier sweeps, with their probes and results, as attempts of this one.
+
+        Those `drawn` are only noted, to be compared with what executing them again comes to.
+        """
+        with self.engine.begin() as db:
+            for chunk in _chunks(sources, 500):
+                self._carry(db, sweep_id, chunk)
+            for chunk in _chunks(drawn, 500):
+                rows_ = select(literal(sweep_id), t.attempt.c.id, t.attempt.c.case_id).where(t.attempt.c.id.in_(chunk))
+                db.execute(insert(t.carried).from_select(["sweep_id", "source_id", "case_id"], rows_))
+
+    def _carry(self, db: Connection, sweep_id: int, sources: Sequence[int]) -> None:
+        found = [dict(row._mapping) for row in db.execute(select(t.attempt).where(t.attempt.c.id.in_(sources)))]
+        tickets = {row["ticket"]: secrets.token_hex(16) for row in found}
+        probes = select(t.attempt).where(t.attempt.c.probe_of.in_(list(tickets)))
+        found += [dict(row._mapping) for row in db.execute(probes)]
+        ids = self._new_ids(db, t.attempt, [rows.carried_row(sweep_id, row, tickets) for row in found])
+        links = [
+            {"sweep_id": sweep_id, "source_id": row["id"], "case_id": row["case_id"], "attempt_id": id_}
+            for id_, row in zip(ids, found, strict=True)
+        ]
+        db.execute(insert(t.carried), links)
+        for table in (t.result, t.blocker):
+            columns = [column for column in table.c if column.name != "attempt_id"]
+            copied = (
+                select(t.carried.c.attempt_id, *columns)
+                .join(table, table.c.attempt_id == t.carried.c.source_id)
+                .where(t.carried.c.sweep_id == sweep_id, t.carried.c.source_id.in_([row["id"] for row in found]))
+            )
+            db.execute(insert(table).from_select(["attempt_id", *(column.name for column in columns)], copied))
 
     def save_standings(self, sweep_id: int, standings: Iterable[tuple[int, EntryState]]) -> None:
         """Replace the kept answer of the entry-state function for every group of the sweep's plan."""

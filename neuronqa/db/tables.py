@@ -157,6 +157,7 @@ sweep = Table(
     Column("policy_name", SafeText, nullable=False),
     Column("policy_sha256", String(32), nullable=False),
     Column("options", JSON, nullable=False),
+    Column("terms", String(32), nullable=True),
     Column("seed", BigInteger, nullable=False),
     Column("state", String(16), nullable=False),
     Column("started", Float, nullable=False),
@@ -204,6 +205,19 @@ attempt = Table(
     Index("ix_attempt_sweep_id_case_id", "sweep_id", "case_id"),
     Index("ix_attempt_case_id", "case_id"),
 )
+
+carried = Table(
+    "carried",
+    metadata,
+    Column("sweep_id", ForeignKey("sweep.id"), primary_key=True),
+    Column("source_id", ForeignKey("attempt.id"), primary_key=True),
+    Column("case_id", ForeignKey("case.id"), nullable=False),
+    Column("attempt_id", ForeignKey("attempt.id"), nullable=True, unique=True),
+)
+"""Attempts of earlier sweeps whose verdict a sweep takes over, and the rows it has of them as its own.
+
+Where there is none (`attempt_id` is null), the case was drawn to be executed anyway, to be compared with its source.
+"""
 
 result = Table(
     "result",

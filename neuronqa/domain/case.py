@@ -95,8 +95,10 @@ class AttemptKind(StrEnum):
     """An inherited entry executed after all, to measure how far inheritance can be trusted."""
     CONTROL = "control"
     """A planted fault or good twin with a known answer."""
+    REUSED = "reused"
+    """Not executed: the record of an earlier sweep, whose verdict still holds. It cost this sweep nothing."""
 
     @property
     def counts(self) -> bool:
         """May this attempt's results decide a rung?"""
-        return self in (AttemptKind.RECORD, AttemptKind.ALONE)
+        return self in (AttemptKind.RECORD, AttemptKind.ALONE, AttemptKind.REUSED)

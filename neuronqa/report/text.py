@@ -95,6 +95,10 @@ def _trust(report: Report) -> RenderableType:
         f"{report.audit_drawn} inherited workloads executed after all, {report.audit_disagreed} disagreed "
         f"(at most {percent(report.audit_bound)} of inherited verdicts wrong, 95 %)",
     )
+    if report.reused or report.redone:
+        said = f"{report.reused:,} cases taken over from earlier sweeps; {report.redone:,} executed anyway, "
+        style = "red" if report.redone_disagreed else ""
+        grid.add_row("reuse", Text(f"{said}{report.redone_disagreed:,} disagreed", style=style))
     return grid
 
 

@@ -67,6 +67,11 @@ class Report:
     audit_drawn: int
     audit_disagreed: int
     audit_bound: float
+    reused: int
+    """Cases whose verdict was taken over from an earlier sweep."""
+    redone: int
+    """Cases that could have been, and were executed anyway; those of them that then came to something else:"""
+    redone_disagreed: int
     workloads: WorkloadCounts
     attempts: int
     busy_s: float
@@ -193,6 +198,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "flattering": {rate.name: rate.rate for rate in report.flattering},
         "controls": {"planted": report.controls_planted, "caught": report.controls_caught},
         "audit": {"drawn": report.audit_drawn, "disagreed": report.audit_disagreed, "bound": report.audit_bound},
+        "reuse": {"spared": report.reused, "drawn": report.redone, "disagreed": report.redone_disagreed},
         "workloads": {
             "planned": report.workloads.planned,
             "executed": report.workloads.executed,

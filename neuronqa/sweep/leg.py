@@ -14,12 +14,17 @@ from neuronqa.sweep.agenda import Agenda, new_ticket
 from neuronqa.sweep.audit import AUDIT_SHARE, draw
 from neuronqa.sweep.driver import Deal, Display, Driver, Progress
 from neuronqa.sweep.fleet import Fleet
+from neuronqa.sweep.reuse import reuse_summary
 from neuronqa.sweep.schedule import Assignment, Queue
 from neuronqa.sweep.settle import audit
 from neuronqa.sweep.standings import ran_for
 
 CONTROL_STRIDE: Final = 3
 """One control is dealt before every third job, so that no budget can starve them and no worker is spared."""
+
+
+RESERVED_MOST: Final = 0.2
+"""Of a budget, for the audit."""
 
 
 class Leg:
@@ -55,7 +60,7 @@ class Leg:
         """Work through the main jobs and the controls, then audit."""
         budget = self._agenda.request.budget_s
         began = time.monotonic()
-        share = None if budget is None else began + budget * (1.0 - AUDIT_SHARE)
+        share = None if budget is None else began + budget - self._reserved(budget)
         main = Queue(self._agenda.jobs(self._order), self._controls, CONTROL_STRIDE, by_value=budget is not None)
         self.driver.run(main, share)
         if not self.driver.stopped:
@@ -68,6 +73,7 @@ class Leg:
             audited = queries.findings(db, sweep.id, [AttemptKind.AUDIT.value])
             groups = planning.relatives(db, sweep.plan_id, list(audited))
             findings = queries.findings(db, sweep.id, workloads=sorted({p.group.workload for p in groups}))
+            reuse = reuse_summary(db, sweep.id)
             verdicts = [control_pool.verdict(row) for row in queries.controls(db, sweep.id)]
         checked = audit(policy, groups, audited, findings, ran_for(groups, findings))
         return {
@@ -75,7 +81,13 @@ class Leg:
             "controls": {"planted": len(self._planted), "caught": sum(v.caught for v in verdicts)},
             "withheld": {rung.value: why for rung, why in control_pool.withheld(self._planted, verdicts).items()},
             "planned": self._planned,
+            "reuse": reuse,
         }
+
+    def _reserved(self, budget: float) -> float:
+        """Seconds kept for the audit: its share, or enough for one workload, but no more than a fifth."""
+        one = self._agenda.cost.expect("", self._agenda.variants)
+        return max(budget * AUDIT_SHARE, min(budget * RESERVED_MOST, one))
 
     def _audits(self) -> list[Assignment]:
         agenda = self._agenda
@@ -89,7 +101,7 @@ class Leg:
         for hash_ in drawn:
             assignment = agenda.assignment(bodies[hash_], agenda.variants, AttemptKind.AUDIT, self._order)
             allowance -= assignment.expected_s
-            if allowance < 0:
+            if allowance < 0 and (chosen or audited):
                 break
             chosen.append(assignment)
         return chosen

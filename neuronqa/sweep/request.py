@@ -36,6 +36,8 @@ class SweepRequest:
     mode: Mode | None = None
     dtype: Dtype | None = None
     max_failures: int | None = None
+    fresh: bool = False
+    """Execute everything, whatever earlier sweeps found."""
     seed: int = 0
 
     @classmethod

@@ -29,6 +29,7 @@ from neuronqa.sweep.leg import Leg
 from neuronqa.sweep.plan import make_plan
 from neuronqa.sweep.policies import load_policy
 from neuronqa.sweep.request import SweepRequest
+from neuronqa.sweep.reuse import carry_over, terms
 from neuronqa.sweep.standings import partial_standings
 
 
@@ -65,10 +66,10 @@ def run_sweep(
     `results` answers the selectors over earlier sweeps, of which this layer knows nothing.
     """
     policy = load_policy(request.policy)
-    catalog = catalogs.open(request.catalog, select=request.select, statuses=statuses_of, results=results)
-    if catalog.notice:
-        display.stage(catalog.notice)
     with _database(db) as engine:
+        catalog = catalogs.open(request.catalog, select=request.select, statuses=statuses_of, results=results)
+        if catalog.notice:
+            display.stage(catalog.notice)
         store = Store(engine)
         prepared = _prepare(request, display)
         display.stage(
@@ -80,6 +81,9 @@ def run_sweep(
         with sweep_lock(engine, sweep_id):
             agenda = load_agenda(engine, header.name, request, policy)
             store.plan_cases(sweep_id, agenda.cases())
+            if not request.fresh:
+                for line in carry_over(engine, store, agenda.sweep, prepared.vector).lines():
+                    display.stage(line)
             return _execute(agenda, store, prepared, display, make_fleet)
 
 
@@ -119,6 +123,7 @@ def _header(request: SweepRequest, policy: Policy, plan_id: int, prepared: Prepa
         policy=policy,
         policy_json=policy.to_json(),
         options=asdict(request),
+        terms=terms(policy),
         seed=request.seed,
         cores=request.workers,
     )

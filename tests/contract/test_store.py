@@ -459,9 +459,9 @@ def test_only_records_and_solo_runs_count(store: Store, sweep_id: int) -> None:
         work = queries.work(db, sweep_id)
         blocked = {b.workload for b in queries.blockers(db, sweep_id)}
     assert work.by_kind == {kind.value: 1 for kind in AttemptKind}
-    assert (work.attempts, work.workloads, work.cases) == (6, 2, 2)
+    assert (work.attempts, work.workloads, work.cases) == (7, 2, 2)
     # Probes add blockers although they never count.
-    assert len(blocked) == 3
+    assert len(blocked) == 4
 
 
 def test_a_solo_run_replaces_the_record_it_was_made_for_entirely(store: Store, sweep_id: int) -> None:

@@ -68,4 +68,8 @@ def test_every_part_of_a_case_is_in_its_id() -> None:
 
 
 def test_only_records_and_solo_runs_decide_a_rung() -> None:
-    assert {kind for kind in AttemptKind if kind.counts} == {AttemptKind.RECORD, AttemptKind.ALONE}
+    assert {kind for kind in AttemptKind if kind.counts} == {
+        AttemptKind.RECORD,
+        AttemptKind.ALONE,
+        AttemptKind.REUSED,
+    }

@@ -163,7 +163,8 @@ def costly(found: Callable[[Job], dict[Any, Sequence[Finding]]] = lambda _: {}, 
 def test_representatives_run_the_rest_inherits_and_everything_is_settled(place: Callable[..., Place]) -> None:
     one = place()
     assert one.leg() == Swept(name="one", state="done")
-    assert one.attempts() == Counter({("a", "record"): 2, ("d", "record"): 2})
+    records = Counter({("a", "record"): 2, ("d", "record"): 2})
+    assert one.attempts() - records in [Counter({(name, "audit"): 2}) for name in "bc"], "one audit, however little ran"
     assert one.labels == {"green": 14}
     by_evidence = Counter[Evidence]()
     for group in one.settled.groups:
@@ -172,7 +173,7 @@ def test_representatives_run_the_rest_inherits_and_everything_is_settled(place: 
     assert one.settled.inherited_workloads == 2
     assert set(one.settled.standing_by.values()) == {A.hash, D.hash}
     assert one.summary["planned"] == 2
-    assert one.summary["audit"] == {"drawn": 0, "disagreed": 0, "bound": 1.0}
+    assert one.summary["audit"] == {"drawn": 1, "disagreed": 0, "bound": pytest.approx(0.95)}
 
 
 def test_inherited_workloads_are_audited_within_the_share_of_cpu_time(place: Callable[..., Place]) -> None:
