@@ -189,7 +189,7 @@ def test_text_says_what_a_person_must_know(sweep: Sweep) -> None:
 
 def test_what_a_sweep_said_selects_what_the_next_one_runs(sweep: Sweep, neuronqa: Command, tmp_path: Path) -> None:
     first = json.loads(sweep("--json", script=some_wrong).out)
-    again = json.loads(sweep("--json", "--select", f"failed:{first['sweep']}").out)
+    again = json.loads(sweep("--json", "--fresh", "--select", f"failed:{first['sweep']}").out)
     assert again["catalog"]["name"] == f"little[failed:{first['sweep']}]"
     assert again["entries"] == {"green": 4}
     causes = json.loads(neuronqa("triage", "list", first["sweep"], "--db", tmp_path / "s.db", "--json").out)["causes"]
