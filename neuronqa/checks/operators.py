@@ -13,6 +13,8 @@ from neuronqa.domain.observation import Deviation, Observation, Progress
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.policy import Thresholds
 
+SMALLEST: Final = 2.0**-126
+"""The smallest normal number of float32 and of bfloat16. Below it numbers lose digits, and a device may flush them."""
 DECISIVE: Final = 0.1
 """A deviation smaller than this share of the worst is not what broke the model, however early it came."""
 
@@ -37,6 +39,8 @@ def compare(device: Array, same: Array, oracle: Array, dtype: Dtype, thresholds:
             stick = Yardstick(name="result", count=same.size)
             return Measured(yardstick=stick, ratio=np.inf, kind=Kind.PARITY_SCATTER, note=note)
         device, same, oracle = device[finite], same[finite], oracle[finite]
+    if max(largest(device), largest(oracle)) < SMALLEST:
+        return Measured(yardstick=Yardstick(name="result", count=same.size, exempt=Exempt.NOISE))
     noise, gains = spread(oracle, [same])
     stick = sharpen([gauge("result", same, oracle, noise, gains)], dtype, thresholds)["result"]
     if stick.exempt is Exempt.ZERO and np.isfinite(device).all():
@@ -63,6 +67,12 @@ def complete(search: Observation | None) -> bool:
         and search.unanswered == 0
         and search.failure is None
     )
+
+
+def acquits(search: Observation | None) -> bool:
+    """Was every call right by its own inputs, and were those what the model's own operators left? A step is then right
+    by induction. The first alone says nothing of a model that computes something else on the device."""
+    return search is not None and complete(search) and not search.deviations and not search.parted
 
 
 def to_blame(deviations: Sequence[Deviation]) -> Deviation | None:

@@ -33,8 +33,9 @@ def judge(seen: Seen) -> Finding:
     """A tensor that was seen to be wrong counts even if the run stopped later; a pass needs every tensor.
 
     Where tensors are wrong, or too noisy to tell, and the step was searched operator by operator, the search decides:
-    an operator that is wrong is the cause; a whole eager step of which every operator is right is right, however far
-    rounding took it (a router that chose another expert, a network on the edge of chaos).
+    an operator that is wrong is the cause; a whole eager step is right of which every operator is right, and given what
+    the model's own operators left, however far rounding took it (a router that chose another expert, a network on the
+    edge of chaos).
     """
     reference, device, arrays = seen.reference, seen.device, seen.arrays
     if device is None or not arrays:
@@ -51,7 +52,7 @@ def judge(seen: Seen) -> Finding:
         return _caused(seen, wrong, measured, seen.search.deviations)
     if unsteady:
         return _flaky(unsteady, wrong, measured)
-    if seen.stopped is None and seen.variant.mode is Mode.EAGER and operators.complete(seen.search):
+    if seen.stopped is None and seen.variant.mode is Mode.EAGER and operators.acquits(seen.search):
         by_operator = _by_operator(seen, wrong, measured)
         if by_operator is not None:
             return by_operator
@@ -116,13 +117,13 @@ def _wrong(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> Findi
     """What is wrong with the tensors, where no operator is known to be to blame."""
     first = min(wrong, key=lambda one: _rank(seen.reference, one))
     words = f"{len(wrong)} of {len(measured)} tensors are wrong; first {first.yardstick.name}: {_words(first)}"
-    detail = first.yardstick.group
     if operators.complete(seen.search) and seen.search is not None:
         words = f"{words}; none of the {seen.search.searched} operator calls of the step is wrong by itself"
-        detail = "compiled graph" if seen.variant.mode is Mode.COMPILE else detail
+        words = f"{words}; {seen.search.parted}" if seen.search.parted else words
     kind = first.kind or Kind.PARITY_SCATTER
     worst = max(one.ratio for one in wrong)
-    return finding(Check.PARITY, kind, words, detail=detail, measure=worst, **_evidence(seen, wrong, measured))
+    group = first.yardstick.group
+    return finding(Check.PARITY, kind, words, detail=group, measure=worst, **_evidence(seen, wrong, measured))
 
 
 def _caused(seen: Seen, wrong: list[Measured], measured: list[Measured], deviations: Sequence[Deviation]) -> Finding:
@@ -144,9 +145,12 @@ def _caused(seen: Seen, wrong: list[Measured], measured: list[Measured], deviati
 
 
 def _by_operator(seen: Seen, wrong: list[Measured], measured: list[Measured]) -> Finding | None:
-    """The verdict of a step in which every operator is right; None where the tensors tell of more than rounding."""
+    """The verdict of a step in which every operator is right; None where the tensors tell of more than rounding.
+
+    A parameter's step is judged from the device's own gradient, so what rounding did before it is no excuse.
+    """
     search = seen.search
-    if search is None or any(one.kind in _FATAL for one in wrong):
+    if search is None or any(one.kind in _FATAL or one.yardstick.group == "update" for one in wrong):
         return None
     unlike = _unlike(seen)
     if unlike:

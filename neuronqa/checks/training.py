@@ -2,6 +2,7 @@
 
 The envelope is what perturbations of one unit in the last place do to the CPU's own curves. Norms are taken over the
 parameters whose first gradient is not noise: AdamW turns a noise gradient into a step of full length in any direction.
+A loss in bfloat16 may fall by less than its envelope is wide; then the norms decide, if they can.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ def judge(seen: Seen) -> Finding:
         return no_power(Check.TRAIN, f"{loss.size} of {curves[0].cpu.size} steps were taken", detail="steps")
     worst = max(float(signal.ratios.max()) for signal in curves)
     words = f"{loss.size} steps inside the envelope, at most {worst:.2g} of its width from the CPU's curve"
+    if _hidden(curves[0]):
+        words = f"{words}; by gradient and update norms, for rounding hides how the loss falls"
     return finding(Check.TRAIN, Kind.TRAIN_PASS, words, measure=worst, **_curves(curves))
 
 
@@ -99,17 +102,26 @@ def _baseline(seen: Seen) -> Finding | None:
     for name, _ in _SIGNALS:
         if not np.isfinite(curves[f"curve/{name}"]).all():
             return _no_baseline(f"the CPU's own {name} becomes NaN or Inf", "non-finite")
-    signal = _signal(seen.reference, seen.arrays, *_SIGNALS[0], seen.variant.dtype, seen.thresholds)
+    signal, *norms = signals(seen.reference, seen.arrays, seen.variant.dtype, seen.thresholds)
     fall = _fall(signal.cpu)
-    needed = 2 * float(signal.width.max())
-    if fall > needed:
-        return None
     if fall <= BOTH * ROUNDOFF[seen.variant.dtype] * float(np.abs(signal.cpu).max()):
         return _no_baseline(
             f"the CPU's own loss does not fall: {fall:.3g} in {loss.shape[1]} steps", "loss does not fall"
         )
-    words = f"the CPU's own loss falls by {fall:.3g}, which rounding hides: only {needed:.3g} would show"
+    if not _hidden(signal) or all(_decides(one, seen.thresholds) for one in norms):
+        return None
+    words = f"the CPU's own loss falls by {fall:.3g}, which rounding hides, and rounding hides its norms as well"
     return _no_baseline(words, "loss falls within rounding")
+
+
+def _hidden(loss: Signal) -> bool:
+    """Is the envelope so wide that a loss which stays where it began would be within it?"""
+    return _fall(loss.cpu) <= 2 * float(loss.width.max())
+
+
+def _decides(norm: Signal, thresholds: Thresholds) -> bool:
+    """Would a norm show that training goes another way? A norm averages over elements, which a loss does not."""
+    return bool((norm.width <= thresholds.parity_power * norm.cpu).all())
 
 
 def _no_baseline(words: str, detail: str) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from neuronqa.domain.case import Mode, Variant
+from neuronqa.domain.observation import MEMORY
 from neuronqa.domain.outcome import Check
 from neuronqa.domain.trial import Plant
 
@@ -13,6 +14,8 @@ NUMERIC: Final = (Check.PARITY, Check.TRAIN)
 SHORT_S: Final = 8.0
 _ENDLESS: Final = ("hang", "slow", "compiler-hang")
 _LONG_S: Final = 60.0
+_BETWEEN: Final = ("late-write",)
+"""Kinds that act between operators: what they wrote over is to blame, or the call during which they wrote."""
 
 _OUTSIDE: Final[Mapping[str, Check | None]] = {
     "scale": Check.PARITY,
@@ -50,6 +53,7 @@ def _simulated(mode: Mode) -> tuple[Plant, ...]:
             check=kind.check.value if kind.check else "",
             fault={"kind": kind.name},
             numeric=kind.check is None or kind.check in NUMERIC,
+            culprit=f"{MEMORY}|{kind.op}" if kind.name in _BETWEEN else "",
             deadline_s=SHORT_S if kind.name in _ENDLESS else _LONG_S,
         )
         for kind in KINDS.values()

@@ -33,6 +33,8 @@ INPUT_FILE: Final = "inputs.safetensors"
 ADAPTATION_FILE: Final = "adaptation.json"
 """What building the workload found out; whoever builds it again starts from there."""
 OBSERVATION_SCHEMA: Final = 1
+MEMORY: Final = "memory"
+"""Stands for an operator where memory changed between two of them."""
 
 
 class Progress(StrEnum):
@@ -221,6 +223,8 @@ class Observation:
     """Choices between numbers (a router's, an argmax) that a search saw made, one for each row."""
     open_choices: int = 0
     """Of these, choices between numbers closer than rounding moves them: either is right."""
+    parted: str = "the step was not retraced on the host"
+    """Where the step of a search parts from the same step on the host, operator by operator; empty if nowhere."""
     unanswered: int = 0
     """Calls it could not compare: the host has no such operator, or the time was up."""
     not_observable: tuple[str, ...] = ()

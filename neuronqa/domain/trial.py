@@ -29,6 +29,8 @@ class Plant:
     fault: Mapping[str, object] = field(default_factory=dict)
     numeric: bool = True
     """Does it change numbers? Its effect is then measured; any other fault takes effect wherever it can act."""
+    culprit: str = ""
+    """What a search has to name, if not the operator: a fault that acts between operators is none's."""
     deadline_s: float = 60.0
 
     @property
@@ -70,10 +72,10 @@ class Trial:
 
     @property
     def right_cause(self) -> bool | None:
-        """Is the operator that was blamed one the plant acts on? None where nothing was to be blamed."""
+        """Is what was blamed the culprit? None where nothing was to be blamed."""
         if not self.plant.numeric or not self.plant.op or Check.PARITY.value not in self.noticed_by:
             return None
-        return matches(self.plant.op, self.blamed.partition(" ")[0])
+        return matches(self.plant.culprit or self.plant.op, self.blamed.partition(" ")[0])
 
 
 def matches(patterns: str, op: str) -> bool:

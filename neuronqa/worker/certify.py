@@ -14,7 +14,7 @@ from neuronqa.checks.seen import Reference
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.finding import Finding
-from neuronqa.domain.observation import WEIGHT_FILE, Exit, Observation
+from neuronqa.domain.observation import MEMORY, WEIGHT_FILE, Exit, Observation
 from neuronqa.domain.outcome import Check, Standing
 from neuronqa.domain.policy import Limits, Thresholds
 from neuronqa.domain.trial import NOTHING, Plant, Trial, matches
@@ -23,7 +23,7 @@ from neuronqa.worker import folders
 from neuronqa.worker.actor import outfit
 from neuronqa.worker.exchange import Arrays, read_arrays, read_observation, read_tensors
 from neuronqa.worker.judge import judge_device, judge_reference
-from neuronqa.worker.runner import doubtful
+from neuronqa.worker.runner import doubtful, steps_in_doubt
 from neuronqa.worker.supervisor import Supervisor
 
 SEARCH_S: Final = 20.0
@@ -44,9 +44,9 @@ class _Run:
 
     @property
     def blamed(self) -> str:
-        """The operator parity, or else training, names."""
-        numbers = [one for one in self.findings if one.check in (Check.PARITY, Check.TRAIN)]
-        return next((one.outcome.detail for one in numbers if "::" in one.outcome.detail), "")
+        """The operator parity, or else training, names; or the memory that changed between two."""
+        details = [one.outcome.detail for one in self.findings if one.check in (Check.PARITY, Check.TRAIN)]
+        return next((one for one in details if "::" in one or one.startswith(MEMORY)), "")
 
 
 class Certifier:
@@ -150,7 +150,12 @@ class Certifier:
         left = self._supervisor.run("device", {**asked, "out": str(out)}, _limits(plant.deadline_s))
         findings = self._judge(reference, out, left, variant)
         if doubtful(variant, findings):
-            more = {"thresholds": asdict(self._thresholds), "seconds": SEARCH_S, "out": str(search)}
+            more = {
+                "thresholds": asdict(self._thresholds),
+                "seconds": SEARCH_S,
+                "steps": steps_in_doubt(findings, self._thresholds),
+                "out": str(search),
+            }
             found = self._supervisor.run("deviation", {**asked, **more}, _limits())
             if found.done and not found.fault:
                 findings = self._judge(reference, out, left, variant, search)

@@ -1,4 +1,4 @@
-"""Is a tensor still what the operator that made it left in it? What changes between operators no operator is to blame
+"""Is memory still what the operator that wrote to it left in it? What changes between operators no operator is to blame
 for: memory that something else wrote over."""
 
 from __future__ import annotations
@@ -6,45 +6,40 @@ from __future__ import annotations
 from collections.abc import Iterable
 from zlib import crc32
 
+import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from neuronqa.worker.trees import to_array
-
-_Key = tuple[int, int, tuple[int, ...], tuple[int, ...], str]
-
 
 class Continuity:
-    """Remembers a checksum of every tensor an operator was seen to leave, as long as its memory lives and no operator
-    writes to it."""
+    """Remembers a checksum of all memory an operator was seen to write, as long as it lives and no operator writes to
+    it again; read through whatever view."""
 
     def __init__(self) -> None:
-        self._left: dict[_Key, tuple[StorageWeakRef, int, int]] = {}
+        self._left: dict[int, tuple[StorageWeakRef, int, int]] = {}
 
     def left(self, tensors: Iterable[Tensor]) -> None:
         """An operator has just returned or written these."""
         for tensor in tensors:
             storage = StorageWeakRef(tensor.untyped_storage())
-            self._left[_key(tensor)] = (storage, tensor._version, _checksum(tensor))
+            self._left[storage.cdata] = (storage, tensor._version, _checksum(tensor))
 
-    def broken(self, tensors: Iterable[tuple[Tensor, Tensor]]) -> Tensor | None:
-        """The first of these (device tensor, its copy on the host) that is not what was left in it."""
-        for tensor, host in tensors:
-            known = self._left.get(_key(tensor))
+    def broken(self, tensors: Iterable[Tensor]) -> Tensor | None:
+        """The first of these that is not what was left in it."""
+        for tensor in tensors:
+            place = StorageWeakRef(tensor.untyped_storage()).cdata
+            known = self._left.get(place)
             if known is None:
                 continue
             storage, version, checksum = known
-            if storage.expired() or storage.cdata != StorageWeakRef(tensor.untyped_storage()).cdata:
-                del self._left[_key(tensor)]  # The memory was given back, and this is another tensor in its place.
-            elif version == tensor._version and checksum != _checksum(host):
+            if storage.expired():
+                del self._left[place]  # The memory was given back, and this is another tensor's.
+            elif version == tensor._version and checksum != _checksum(tensor):
                 return tensor
         return None
 
 
-def _key(tensor: Tensor) -> _Key:
-    place = tensor.untyped_storage().data_ptr()
-    return place, int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride()), str(tensor.dtype)
-
-
 def _checksum(tensor: Tensor) -> int:
-    return crc32(to_array(tensor)[0].tobytes())
+    storage = tensor.untyped_storage()
+    whole = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, 0, (storage.nbytes(),), (1,))
+    return crc32(whole.cpu().numpy().tobytes())

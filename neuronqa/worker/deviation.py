@@ -23,15 +23,16 @@ from neuronqa.checks.tensors import Exempt, Measured
 from neuronqa.device.outside import operator, tracing
 from neuronqa.device.protocol import Adapter, Device, Recording
 from neuronqa.domain.case import Dtype
-from neuronqa.domain.observation import Deviation, Observation, OpUse, Progress
+from neuronqa.domain.observation import MEMORY, Deviation, Observation, OpUse, Progress
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.policy import Thresholds
 from neuronqa.worker import device_child
-from neuronqa.worker.choosing import choices
+from neuronqa.worker.choosing import RANKING, choices, ranked
 from neuronqa.worker.continuity import Continuity
 from neuronqa.worker.device_child import Watching
 from neuronqa.worker.oracle import WIDE
 from neuronqa.worker.reference import Build
+from neuronqa.worker.retrace import IN_STEP, Call, Trace, is_silent, retrace, traceable, writes
 from neuronqa.worker.training import Marks
 from neuronqa.worker.trees import to_array
 
@@ -67,30 +68,10 @@ _UNDETERMINED: Final = frozenset(
     }
 )
 """Operators whose result their inputs do not determine."""
-_RANKING: Final = frozenset(
-    {
-        "aten::sort",
-        "aten::topk",
-        "aten::argsort",
-        "aten::argmax",
-        "aten::argmin",
-        "aten::max",
-        "aten::min",
-        "aten::kthvalue",
-        "aten::median",
-        "aten::mode",
-    }
-)
-"""Operators whose indices may differ where values are equal."""
 _CASE_DTYPES: Final = {torch.float32: Dtype.FP32, torch.bfloat16: Dtype.BF16}
 _DECIDED: Final = (None, Exempt.EMPTY, Exempt.ZERO)
 """A result of nothing, or of zeros, decides: anything else in its place is wrong."""
-MEMORY: Final = "memory"
-"""Stands for an operator where a tensor changed between two of them."""
 SECONDS: Final = 20.0
-
-Call = tuple[Any, Any]
-"""Arguments by place and by name."""
 
 
 def search(
@@ -104,15 +85,21 @@ def search(
     `request["seconds"]`: after so long it only runs on, so that what was found is not lost to a deadline.
     """
     seconds = float(request.get("seconds", SECONDS))
-    device_child.observe(request, build, adapter, emit, _Searching(Thresholds(**request["thresholds"]), seconds))
+    thresholds = Thresholds(**request["thresholds"])
+
+    def follow(trace: Trace) -> str:
+        return retrace(trace, request, build)
+
+    device_child.observe(request, build, adapter, emit, _Searching(thresholds, seconds, follow))
 
 
 class _Searching(Watching):
     repeats = False
 
-    def __init__(self, thresholds: Thresholds, seconds: float) -> None:
+    def __init__(self, thresholds: Thresholds, seconds: float, follow: Callable[[Trace], str]) -> None:
         self._thresholds = thresholds
         self._seconds = seconds
+        self._follow = follow
         self._search: Search | None = None
 
     def recording(self, device: Device, mark: Marks) -> Recording:
@@ -124,6 +111,8 @@ class _Searching(Watching):
         found = self._search
         if found is None:
             return replace(observation, role="deviation")
+        eager = observation.graph is None
+        in_question = eager and observation.reached is Progress.DONE and not found.deviations()
         return replace(
             observation,
             role="deviation",
@@ -133,6 +122,7 @@ class _Searching(Watching):
             choices=found.choices,
             open_choices=found.open_choices,
             unanswered=found.unanswered,
+            parted=self._follow(found.trace) if in_question else observation.parted,
         )
 
 
@@ -150,6 +140,7 @@ class Search(TorchDispatchMode):
         self._found: dict[tuple[str, str], Deviation] = {}
         self._calls: Counter[tuple[str, str]] = Counter()
         self._continuity = Continuity()
+        self.trace = Trace()
         self.searched = self.decided = self.unanswered = self.choices = self.open_choices = 0
 
     @classmethod
@@ -174,20 +165,23 @@ class Search(TorchDispatchMode):
         if tracing():
             return func(*args, **kwargs)
         used = (args, kwargs)
-        answerable = self._answerable(func, args, kwargs)
+        answerable, traced = self._answerable(func, args, kwargs), self._traced(func, used)
         if time.monotonic() > self._until:
             self.unanswered += answerable
+            self.trace.lose("the time was up")
             return func(*args, **kwargs)
         with _disable_current_modes():
-            given = tree_map(_to_host, used) if answerable else None
-            if given is not None:
-                self._check_continuity(used, given)
+            given = tree_map(_to_host, used) if answerable or traced else None
+            if given is not None and answerable:
+                self._check_continuity(used)
         result = func(*args, **kwargs)
         with _disable_current_modes():
-            if given is not None:
+            if given is not None and answerable:
                 self._compare(func, given, result, used)
+            if given is not None and traced:
+                self.trace.note(func, given, result, used)
             if not func.is_view:
-                written = (result, used) if func._schema.is_mutable else result
+                written = (result, used) if writes(func) else result
                 self._continuity.left(leaf for leaf in tree_leaves(written) if self._here(leaf))
         return result
 
@@ -196,12 +190,19 @@ class Search(TorchDispatchMode):
         ordered = sorted(self._found.items(), key=lambda item: item[1].position)
         return tuple(replace(one, calls=self._calls[key]) for key, one in ordered)
 
+    def _traced(self, func: Any, used: Call) -> bool:
+        if self._mark.current not in IN_STEP or self.trace.lost:
+            return False
+        if not traceable(func):
+            self.trace.lose(f"{func} is no operator of its own")
+            return False
+        return not is_silent(func, used)
+
     def _here(self, leaf: Any) -> bool:
         return isinstance(leaf, Tensor) and leaf.device.type == self._device.type and leaf.layout is torch.strided
 
-    def _check_continuity(self, used: Call, given: Call) -> None:
-        pairs = zip(tree_leaves(used), tree_leaves(given), strict=True)
-        broken = self._continuity.broken((leaf, host) for leaf, host in pairs if self._here(leaf))
+    def _check_continuity(self, used: Call) -> None:
+        broken = self._continuity.broken(leaf for leaf in tree_leaves(used) if self._here(leaf))
         if broken is None:
             return
         dtype = str(broken.dtype).removeprefix("torch.")
@@ -271,7 +272,7 @@ class Search(TorchDispatchMode):
             return
         wide, wide_call = _in_float64(func, given) or (same, same_call)
         aliases = {id(leaf) for leaf in tree_leaves(used)}
-        ranking = func._schema.name in _RANKING
+        ranking = func._schema.name in RANKING
         triples = (
             *zip(tree_leaves(result), tree_leaves(same), tree_leaves(wide), strict=True),
             *zip(tree_leaves(used), tree_leaves(same_call), tree_leaves(wide_call), strict=True),
@@ -279,9 +280,9 @@ class Search(TorchDispatchMode):
         returned = len(tree_leaves(result))
         for place, (found, host, truth) in enumerate(triples):
             returned_again = place < returned and id(found) in aliases
-            index = ranking and isinstance(host, Tensor) and not host.is_floating_point()
-            if isinstance(found, Tensor) and isinstance(host, Tensor) and not returned_again and not index:
-                yield self._one(found, host, truth)
+            if isinstance(found, Tensor) and isinstance(host, Tensor) and not returned_again:
+                indices = ranking and place == returned - 1
+                yield self._one(*(ranked(func, given, found, host) if indices else (found, host, truth)))
             elif place < returned and isinstance(found, bool | int | float) and isinstance(host, bool | int | float):
                 yield self._one(torch.tensor(found), torch.tensor(host), torch.tensor(truth))
 

@@ -104,8 +104,8 @@ def _observe(
     mark(Progress.BUILD)
     runnable = build(Workload.from_json(request["workload"]))
     mark(Progress.LOAD)
-    restore = _restoring(runnable.module, Path(request["reference"]))
-    structure, subject = _place(runnable, variant, Path(request["reference"]), restore, device.torch_device)
+    restore = restoring(runnable.module, Path(request["reference"]))
+    structure, subject = place(runnable, variant, Path(request["reference"]), restore, device.torch_device)
     run.notes.parameter_names = tuple(name for name, _ in subject.module.named_parameters())
     moved = structure.after_move(subject.module, device.torch_device)
     run.observation = replace(run.observation, state=moved, not_observable=device.not_observable)
@@ -123,7 +123,7 @@ def _observe(
         run.observation = replace(run.observation, state=stepped)
 
 
-def _place(
+def place(
     runnable: Runnable, variant: Variant, reference: Path, restore: Restore, target: torch.device
 ) -> tuple[Structure, Subject]:
     """Give the module the reference's weights, buffers and inputs, and move all of it to the device."""
@@ -137,7 +137,7 @@ def _place(
     return structure, Subject(module=module, forward=module, inputs=placed, loss=runnable.loss)
 
 
-def _restoring(built: nn.Module, reference: Path) -> Restore:
+def restoring(built: nn.Module, reference: Path) -> Restore:
     """What puts a module back to where the reference began, wherever it is, its tied weights come apart or not."""
     weights = read_arrays(reference / WEIGHT_FILE)
     first = {id(parameter): name for name, parameter in built.named_parameters()}

@@ -15,7 +15,7 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import AttemptResult, Job, ReferenceResult, Ticket
 from neuronqa.domain.observation import OBSERVATION_FILE, Curve, Envelope, Exit, Observation, Progress
 from neuronqa.domain.outcome import Check, Kind, Outcome, Stage, Standing
-from neuronqa.domain.policy import Limits, applies
+from neuronqa.domain.policy import Limits, Thresholds, applies
 from neuronqa.domain.workload import ModuleSpec
 from neuronqa.errors import InvariantBroken
 from neuronqa.worker import exchange, folders
@@ -148,13 +148,12 @@ class JobRunner:
         """
         out = self._folder / f"search-{next(self._numbers)}"
         thresholds = self._job.thresholds
-        parity = any(one.check is Check.PARITY and one.outcome.standing is Standing.FAIL for one in findings)
         more = {
             "order": ticket.order.to_json(),
             "reference": str(reference.folder),
             "thresholds": asdict(thresholds),
             "seconds": limits.deadline_s * _SEARCHING,
-            "steps": 1 if parity else thresholds.train_steps,
+            "steps": steps_in_doubt(findings, thresholds),
         }
         searched = self._play("deviation", ticket.variant, out, limits, more)
         try:
@@ -216,6 +215,13 @@ def doubtful(variant: Variant, findings: Sequence[Finding]) -> bool:
         if one.check is Check.PARITY and kind is Kind.INCONCLUSIVE_NO_POWER and variant.mode is Mode.EAGER:
             return True
     return False
+
+
+def steps_in_doubt(findings: Sequence[Finding], thresholds: Thresholds) -> int:
+    """How many training steps a search has to look at: one where that one is wrong, all where a later one is."""
+    trained = {one.check: one.outcome.standing for one in findings}
+    later = trained.get(Check.TRAIN) is Standing.FAIL and trained.get(Check.PARITY) is not Standing.FAIL
+    return thresholds.train_steps if later else 1
 
 
 def crashed(left: Exit) -> bool:

@@ -109,6 +109,7 @@ def _numbers() -> tuple[FaultKind, ...]:
         kind("flipped-bit", "one exponent bit of one element"),
         kind("uninitialised", "the last element of each row was never written"),
         kind("layout", "wrong for arguments that are not contiguous only", elementwise),
+        kind("late-write", "a result is written over when the operator is called again", factor=1.5),
         kind("unstable", "another result at every call", share=0.01),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from neuronqa.worker.choosing import choices
+from neuronqa.worker.choosing import choices, ranked
 
 aten = torch.ops.aten
 CLOSE = 1e-8
@@ -31,3 +31,27 @@ def test_so_many_choices_were_made_and_so_many_were_open(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], expected: tuple[int, int]
 ) -> None:
     assert choices(func, (args, kwargs)) == expected
+
+
+ROWS = torch.tensor([[1.0, 3.0, 3.0], [5.0, 4.0, 2.0]])
+RANKED: list[tuple[Any, tuple[Any, ...], Any, bool]] = [
+    (aten.topk.default, (ROWS, 2), [[1, 2], [0, 1]], True),
+    (aten.topk.default, (ROWS, 2), [[2, 1], [0, 1]], True),
+    (aten.topk.default, (ROWS, 2), [[2, 1], [0, 2]], False),
+    (aten.topk.default, (ROWS, 1, 0), [[1, 1, 0]], True),
+    (aten.topk.default, (ROWS, 2), [[2, 1], [0, 3]], False),
+    (aten.argmax.default, (ROWS,), 3, True),
+    (aten.argmax.default, (ROWS,), 4, False),
+    (aten.argmax.default, (ROWS, 0), [1, 1, 0], True),
+    (aten.argmax.default, (ROWS, 1, True), [[2], [0]], True),
+    (aten.sort.default, (ROWS.int(),), [[0, 2, 1], [2, 1, 0]], True),
+    (aten.kthvalue.default, (ROWS, 2), [2, 1], True),
+]
+
+
+@pytest.mark.parametrize(("func", "args", "index", "right"), RANKED)
+def test_indices_are_judged_by_what_they_choose(func: Any, args: tuple[Any, ...], index: Any, right: bool) -> None:
+    results = func(*args)
+    host = results[-1] if isinstance(results, tuple) else results
+    found, expected, _ = ranked(func, (args, {}), torch.tensor(index), host)
+    assert torch.equal(found, expected) is right

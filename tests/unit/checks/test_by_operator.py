@@ -13,7 +13,7 @@ from neuronqa.domain.observation import Deviation, Observation, Progress
 from neuronqa.domain.outcome import Kind
 from tests.unit.checks.made import COMPILE, EAGER, THRESHOLDS, Arrays, device, reference, reference_arrays, right, seen
 
-CLEAN = Observation(role="deviation", reached=Progress.DONE, searched=100, decided=100)
+CLEAN = Observation(role="deviation", reached=Progress.DONE, searched=100, decided=100, parted="")
 MM = Deviation(op="aten::mm", dtype="float32", position=3, kind="parity:scale", ratio=900.0, words="off by 1")
 GELU = Deviation(op="aten::gelu", dtype="float32", position=1, kind="parity:scatter", ratio=2.0)
 
@@ -54,6 +54,7 @@ TABLE = [
     ("every operator right", wrong(), CLEAN, "parity:pass"),
     ("search not finished", wrong(), replace(CLEAN, reached=Progress.BACKWARD), "parity:offset(output)"),
     ("search with a gap", wrong(), replace(CLEAN, unanswered=1), "parity:offset(output)"),
+    ("a step that is not the host's", wrong(), replace(CLEAN, parted="call 3"), "parity:offset(output)"),
     ("search of nothing", wrong(), replace(CLEAN, searched=0), "parity:offset(output)"),
     ("search that decides little", wrong(), replace(CLEAN, decided=10), "parity:offset(output)"),
 ]
@@ -72,6 +73,17 @@ def test_tensors_that_rounding_hides_are_judged_by_operator() -> None:
     assert judge(right(7), replace(CLEAN, deviations=(MM,)), recorded=noisy()) == "parity:scale(aten::mm float32)"
 
 
+def test_a_wrong_update_is_not_excused() -> None:
+    arrays = right(7)
+    arrays["param/first.weight"] = arrays["param/first.weight"] * np.float32(1.5)
+    assert judge(arrays, CLEAN).endswith("(update)")
+
+
+def test_tensors_that_rounding_hides_are_not_judged_by_a_step_that_is_not_the_hosts() -> None:
+    search = replace(CLEAN, parted="call 3 is aten::mul on the device and aten::add on the host")
+    assert judge(right(7), search, recorded=noisy()) == "inconclusive:no-power(gradients)"
+
+
 def test_a_step_that_differs_when_it_is_run_again_is_flaky() -> None:
     assert judge(wrong(), CLEAN, again=right(7)) == "inconclusive:flaky(2 variants in 2 runs)"
 
@@ -85,7 +97,7 @@ def test_right_operators_excuse_no_nan(value: float) -> None:
 
 
 def test_a_compiled_graph_may_be_wrong_between_right_operators() -> None:
-    assert judge(wrong(), CLEAN, variant=COMPILE) == "parity:offset(compiled graph)"
+    assert judge(wrong(), CLEAN, variant=COMPILE) == "parity:offset(output)"
 
 
 def test_further_wrong_operators_are_causes_of_their_own() -> None:
@@ -114,6 +126,8 @@ CALLS = [
     ("minus infinity for infinity", np.full(3, -np.inf), np.full(3, np.inf), Kind.PARITY_SCATTER),
     ("zeros", np.zeros(3), np.zeros(3), None),
     ("something for zeros", np.full(3, 1e-9), np.zeros(3), Kind.PARITY_SCATTER),
+    ("zeros for what is too small to hold", np.zeros(3), np.full(3, 1e-45), None),
+    ("something for what is too small to hold", np.full(3, 1e-30), np.full(3, 1e-45), Kind.PARITY_SCALE),
     ("nothing", np.zeros((0, 3)), np.zeros((0, 3)), None),
 ]
 

@@ -74,9 +74,11 @@ def test_one_parameter_whose_gradient_is_scaled_is_found_in_the_norm() -> None:
     assert judge(changed("gradient", change)).outcome.kind is Kind.TRAIN_GRADIENT_NORM
 
 
-def baseline(loss: object) -> Finding:
+def baseline(loss: object, noise: float = 0.0) -> Finding:
+    """Judge a right device against a CPU whose loss goes so, and whose norms differ by `noise` from run to run."""
     arrays = reference_arrays()
     arrays["curve/loss"] = np.asarray(loss(arrays["curve/loss"]))  # type: ignore[operator]
+    arrays["curve/gradient"][1] *= 1 + noise
     return training.judge(seen(device(right(7)), right(7), against=reference(arrays)))
 
 
@@ -96,15 +98,22 @@ def test_a_baseline_that_becomes_nan_is_no_baseline() -> None:
     assert str(baseline(change).outcome) == "inconclusive:no-baseline(non-finite)"
 
 
-def test_a_baseline_lost_in_its_own_rounding_is_no_baseline() -> None:
-    def change(
-        curve: np.ndarray[tuple[int, int], np.dtype[np.float64]],
-    ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        curve = curve.copy()
-        curve[1] += 0.5
-        return curve
+def hidden(
+    curve: np.ndarray[tuple[int, int], np.dtype[np.float64]],
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    curve = curve.copy()
+    curve[1] += 0.5
+    return curve
 
-    assert baseline(change).outcome.kind is Kind.INCONCLUSIVE_NO_BASELINE
+
+def test_a_loss_that_rounding_hides_is_judged_by_the_norms() -> None:
+    found = baseline(hidden)
+    assert found.outcome.kind is Kind.TRAIN_PASS
+    assert "norms" in found.evidence["words"]
+
+
+def test_a_baseline_lost_in_its_own_rounding_is_no_baseline() -> None:
+    assert str(baseline(hidden, noise=0.1).outcome) == "inconclusive:no-baseline(loss falls within rounding)"
 
 
 def test_one_step_shows_no_training() -> None:

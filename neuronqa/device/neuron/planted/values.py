@@ -169,6 +169,21 @@ class Stale:
         return result
 
 
+class LateWrite:
+    """Returns what is right and spoils it afterwards: a kernel that is still writing when its result is in use."""
+
+    def __init__(self) -> None:
+        self._last: Tensor | None = None
+
+    def __call__(self, call: Call, run: Run, fault: Fault) -> Any:
+        del call
+        if self._last is not None:
+            self._last.mul_(fault.number("factor"))
+        result = run()
+        self._last = next(iter(floats(result)), None)
+        return result
+
+
 class Unstable:
     """Noise that never repeats."""
 
@@ -200,6 +215,7 @@ class LateDrift:
 
 
 effect("stale")(Stale())
+effect("late-write")(LateWrite())
 effect("unstable")(Unstable())
 effect("late-drift")(LateDrift())
 

@@ -1,0 +1,91 @@
+"""How sharp are the checks? `neuronqa controls` over so many workloads that it is done in parts.
+
+Trials are appended to a file, one JSON object a line, in an order drawn from a seed, so that whatever is done by the
+end of the time is a fair sample of all: every kind of fault, in every workload, eager and compiled. Started again it
+goes on. Prints the figures of all trials in the file.
+
+    PYTHONPATH=. python tests/benchmark/certification.py TRIALS [seconds] [workloads] [workers] [profile]
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from neuronqa import catalog as catalogs
+from neuronqa.device.prepare import prepare
+from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.case import Variant
+from neuronqa.domain.identity import relaxed, strict
+from neuronqa.domain.policy import Thresholds
+from neuronqa.domain.trial import Plant, Trial
+from neuronqa.sweep import certification
+from neuronqa.sweep.certification import Assignment
+
+VARIANTS = ("eager/fp32/train", "compile/fp32/train")
+TOGETHER = 12
+"""Kinds planted into one workload at a time: they share its reference and its run without a fault."""
+SEED = 6
+
+
+def parts(workloads: int) -> list[Assignment]:
+    """Everything there is to do, in small parts, shuffled."""
+    chosen = certification.choose(catalogs.open("top-100k"), workloads)
+    variants = [Variant.parse(text) for text in VARIANTS]
+    shuffled = random.Random(SEED)
+    made: list[Assignment] = []
+    for whole in certification.assignments(chosen, variants, "neuron", frozenset()):
+        plants = list(whole.plants)
+        shuffled.shuffle(plants)
+        groups = (tuple(plants[start : start + TOGETHER]) for start in range(0, len(plants), TOGETHER))
+        made.extend(replace(whole, plants=group) for group in groups)
+    shuffled.shuffle(made)
+    return made
+
+
+def remaining(made: list[Assignment], done: set[tuple[str, str, str]]) -> Iterator[Assignment]:
+    for one in made:
+        left = tuple(p for p in one.plants if (one.workload.hash, str(one.variant), p.kind) not in done)
+        if left:
+            yield replace(one, plants=left)
+
+
+def read(path: Path) -> list[Trial]:
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows: list[dict[str, Any]] = [relaxed(json.loads(line)) for line in lines]
+    trials = (Trial(**{**row, "plant": Plant(**row["plant"])}) for row in rows)
+    return list({(one.workload, one.variant, one.plant.kind): one for one in trials}.values())
+
+
+def main(path: Path, seconds: float, workloads: int, workers: int, profile: str) -> dict[str, Any]:
+    until = time.monotonic() + seconds
+    order = prepare(BuildOrder(device="neuron", profile=profile)).order
+    done = {(one.workload, one.variant, one.plant.kind) for one in read(path)}
+    left = remaining(parts(workloads), done)
+    with path.open("a") as file:
+        while time.monotonic() < until:
+            batch = [one for _, one in zip(range(2 * workers), left, strict=False)]
+            if not batch:
+                break
+            for trial in certification.carry_out(batch, order, Thresholds(), workers):
+                file.write(json.dumps(strict(asdict(trial))) + "\n")
+                file.flush()
+    return certification.summary(read(path), "neuron")
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    figures = main(
+        Path(arguments[0]),
+        float(arguments[1]) if len(arguments) > 1 else 600.0,
+        int(arguments[2]) if len(arguments) > 2 else 40,
+        int(arguments[3]) if len(arguments) > 3 else 2,
+        arguments[4] if len(arguments) > 4 else "ideal",
+    )
+    print(json.dumps(strict(figures), indent=2))
