@@ -10,11 +10,15 @@ import dataclasses
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import transformers
 from transformers import PreTrainedConfig
+from transformers.backbone_utils import BackboneConfigMixin
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+_READ_STAGES: Final = {"out_features", "out_indices", "stage_names"}
+"""Which stages of a backbone are read: properties of its config, not fields."""
 
 
 def instantiate(model_type: str, fields: dict[str, Any]) -> PreTrainedConfig:
@@ -43,6 +47,8 @@ def _complete(config: PreTrainedConfig, read: frozenset[str]) -> dict[str, Any]:
     names = {field.name for field in dataclasses.fields(config)} | {"id2label"}
     names |= set(config.attribute_map) | set(config.attribute_map.values())
     kept = names | read | _mentioned(_modelling(config))
+    if isinstance(config, BackboneConfigMixin):
+        kept |= _READ_STAGES
     for name, value in vars(config).items():
         if isinstance(value, PreTrainedConfig):
             fields[name] = _complete(value, read)

@@ -49,7 +49,7 @@ def fit(scene: Scene, name: str, known: Adaptation | None) -> Fitted:
 def partial(scene: Scene, adaptation: Adaptation) -> tuple[str, ...]:
     """What a run with this adaptation lacks."""
     lacking = {MODALITIES[name] for name in adaptation.without if name in MODALITIES and name in scene.parameters}
-    if not adaptation.labels:
+    if not adaptation.labels and not adaptation.refused:
         lacking.add("labels")
     if not adaptation.train:
         lacking.add("train-mode")

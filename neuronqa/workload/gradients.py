@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from neuronqa.workload.excuses import excuse
 from neuronqa.workload.weights import generator
 
 NOISE: Final = 1e-6
@@ -24,35 +25,6 @@ PUSH: Final = 0.1
 """Standard deviation of the shift that shows whether a loss depends on a vector at all."""
 UNMOVED: Final = 1e-5
 """A loss that a shift changes by less, relative to itself, does not depend on what was shifted."""
-
-_UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
-    ("", r"mask_tokens?$|mask_embed\w*$|masked_spec_embed$|mask_emb$", "used only where something is masked"),
-    ("", r"(^|\.)pooler\.", "the head reads every position, not the pooled one"),
-    (
-        "",
-        r"(vision|image|visual)\w*\.(.*\.)?(post_layernorm|head\.(probe|attention|layernorm|mlp))",
-        "features are read before pooling",
-    ),
-    ("", r"^(post_layernorm|head\.(probe|attention|layernorm|mlp))", "features are read before pooling"),
-    ("", r"(^|\.)(indexer|compressor)\.", "chooses positions, which has no derivative"),
-    ("", r"denoising_class_embed|pre_bbox_head", "used only with denoising queries"),
-    ("esm", r"contact_head\.", "used only to predict contacts"),
-    ("reformer", r"lm_head\.bias", "shadowed by the decoder's own bias"),
-    ("", r"swin\.layernorm\.|^layernorm\.", "a backbone's stages have norms of their own"),
-    ("", r"prompt_encoder\.mask_embed\.", "used only where a mask is prompted"),
-    ("phimoe", r"\.router\.weight$", "without jitter one expert is certain"),
-    ("canine", r"^(canine\.)?projection\.", "the head reads the molecules' pool, not the upsampled characters"),
-    ("seamless_m4t|seamless_m4t_v2", r"(^|\.)(t2u_model|vocoder)\.", "used only in generation"),
-    ("seamless_m4t|seamless_m4t_v2", r"(^|\.)(text_encoder|speech_encoder)\.", "one of two encoders reads an input"),
-    ("blip", r"text_model\..*crossattention\.", "the contrastive text model reads no image"),
-    ("udop", r"^decoder\.(embed_patches|relative_bias)", "a decoder reads no patches"),
-    ("tapas", r"column_output", "used only with answers of one column"),
-    ("unispeech|unispeech-sat", r"ctc_proj|label_embeddings_concat|quantizer\.", "the loss upstream leaves them out"),
-    ("qwen3_5|qwen3_5_moe", r"model\.visual\.", "the text head takes no pixels"),
-    ("vjepa2", r"\.predictor\.", "the classifier reads the encoder alone"),
-    ("video_llava", r"video_tower\.", "images and videos have towers of their own"),
-)
-"""Parts that an ordinary training run of some families' heads does not reach (family pattern, name pattern, why)."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +53,7 @@ def towers(module: nn.Module, loss: Callable[[], Tensor]) -> list[Tower]:
         sizes = {member: _size(parameters[member].grad) for member in members}
         floor = NOISE * max(sizes.values(), default=0.0)
         silent = [member for member, size in sizes.items() if not size > floor]
-        excused = {member: reason for member in silent if (reason := _unreachable(family, member) or unread(member))}
+        excused = {member: reason for member in silent if (reason := excuse(family, member) or unread(member))}
         rest = [member for member in silent if member not in excused]
         if len(rest) > (1 - SHARE) * (len(members) - len(excused)):
             excused |= _invariant(parameters, rest, loss)
@@ -121,15 +93,6 @@ def _unread(module: nn.Module) -> Callable[[str], str]:
         return "comes after the last layer that is read" if place and int(place.group(1)) >= last else ""
 
     return reason
-
-
-def _unreachable(family: str, name: str) -> str:
-    fits = (why for families, pattern, why in _UNREACHABLE if re.search(pattern, name) and _is_of(family, families))
-    return next(fits, "")
-
-
-def _is_of(family: str, families: str) -> bool:
-    return not families or family in families.split("|")
 
 
 @torch.no_grad()

@@ -8,12 +8,13 @@ import neuronqa.workload.extras  # noqa: F401 - before transformers looks for to
 
 import importlib
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 import transformers
 from torch import nn
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from neuronqa.domain.identity import relaxed
 from neuronqa.domain.outcome import Kind
@@ -101,9 +102,17 @@ def _config(spec: HfSpec, fields: dict[str, Any], model_class: type[PreTrainedMo
     wanted = model_class.config_class
     if isinstance(wanted, type) and not isinstance(config, wanted):
         part = next((v for v in _parts(config) if isinstance(v, wanted)), None)
-        config = part if part is not None else config
+        config = part if part is not None else _around(config, wanted)
     config.dtype = None
     return config
+
+
+def _around(config: PreTrainedConfig, wanted: type) -> PreTrainedConfig:
+    """The config of a head that holds another model's, as its auto class makes it; else `config` itself."""
+    if not issubclass(wanted, PreTrainedConfig) or wanted.sub_configs.get("text_config") is not AutoConfig:
+        return config
+    holder: Callable[..., PreTrainedConfig] = wanted
+    return holder(text_config=config, hidden_size=config.get_text_config().hidden_size)
 
 
 def _parts(config: PreTrainedConfig) -> list[PreTrainedConfig]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from neuronqa.workload.inputs import forms
 from neuronqa.workload.inputs.adaptation import Adaptation
+from neuronqa.workload.inputs.labels import targets
 from neuronqa.workload.inputs.placeholders import token
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.inputs.table import MODALITIES
@@ -142,7 +143,7 @@ def _not_both(trouble: Trouble) -> Adaptation | None:
 def _no_training(trouble: Trouble) -> Adaptation | None:
     """The head says that it has no loss."""
     refused = isinstance(trouble.error, NotImplementedError) or "support training" in trouble.text
-    return replace(trouble.adaptation, labels=False) if refused and trouble.adaptation.labels else None
+    return replace(trouble.adaptation, labels=False, refused=True) if refused and trouble.adaptation.labels else None
 
 
 def _give_decoder(trouble: Trouble) -> Adaptation | None:
@@ -175,11 +176,13 @@ def _text_only(trouble: Trouble) -> Adaptation | None:
 
 
 def _no_labels(trouble: Trouble) -> Adaptation | None:
-    return Adaptation(labels=False) if trouble.adaptation.labels else None
+    given = trouble.adaptation.labels and bool(targets(trouble.scene, trouble.inputs))
+    return Adaptation(labels=False) if given else None
 
 
 def _evaluate(trouble: Trouble) -> Adaptation | None:
-    return Adaptation(labels=False, train=False) if trouble.adaptation.train else None
+    labels = trouble.adaptation.labels and not targets(trouble.scene, trouble.inputs)
+    return Adaptation(labels=labels, train=False) if trouble.adaptation.train else None
 
 
 def _can_give(trouble: Trouble, name: str) -> bool:

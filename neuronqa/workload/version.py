@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-BUILDER: Final = "1"
+BUILDER: Final = "2"
 """Raised whenever the same config would give another spec, other weights or other inputs."""

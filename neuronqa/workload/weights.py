@@ -19,8 +19,13 @@ from torch import Tensor, nn
 
 from neuronqa.domain.identity import content_hash
 
-_AFFINE: Final = (".weight", ".bias")
-"""Buffers of these names are the frozen half of a norm; at zero they would cut off a residual branch."""
+_LIVELY: Final = (".weight", ".bias", ".embed", ".embed_sum")
+"""Buffers of these names are the frozen half of a norm, or a codebook; at zero they would cut off what is behind."""
+SOUND_GAIN: Final = 0.5
+"""For convolutions over time, of which many are added up without a norm between."""
+_CONVOLUTION: Final = nn.modules.conv._ConvNd
+_PARAMETRIZED: Final = ".parametrizations."
+"""Where torch keeps the two halves of a weight under weight norm."""
 SPREAD: Final = 0.1
 """Standard deviation around a constant."""
 
@@ -33,16 +38,18 @@ def generator(seed: int, name: str) -> torch.Generator:
 @torch.no_grad()
 def enliven(model: nn.Module, seed: int) -> None:
     """Spread constants and scale up small matrices, in place. Shared tensors are changed once."""
-    frozen = ((n, b) for n, b in model.named_buffers() if n.endswith(_AFFINE))
+    frozen = ((n, b) for n, b in model.named_buffers() if n.endswith(_LIVELY))
     trained = ((n, p) for n, p in model.named_parameters() if p.requires_grad)
+    convolutions = {name for name, module in model.named_modules() if isinstance(module, _CONVOLUTION)}
     for name, parameter in (*trained, *frozen):
         if not parameter.is_floating_point() or parameter.numel() == 0:
             continue
         low, high = parameter.aminmax()
         if low == high:
             _spread(parameter, float(low), generator(seed, name))
-        elif parameter.dim() >= 2:
-            _scale(parameter)
+        elif parameter.dim() >= 2 and parameter.numel() > max(parameter.shape):
+            home = name.partition(_PARAMETRIZED)[0].removesuffix(".weight")
+            _scale(parameter, _deviation(parameter, convolution=home in convolutions))
 
 
 def _spread(parameter: Tensor, value: float, source: torch.Generator) -> None:
@@ -52,10 +59,20 @@ def _spread(parameter: Tensor, value: float, source: torch.Generator) -> None:
         parameter.fill_(SPREAD)
 
 
-def _scale(parameter: Tensor) -> None:
-    """Bring the standard deviation up to one over the square root of the fan-in."""
-    fan_in = parameter.numel() // parameter.shape[0] if parameter.dim() != 3 else min(parameter.shape[1:])
-    wanted = max(1, fan_in) ** -0.5
+def _deviation(parameter: Tensor, *, convolution: bool) -> float:
+    """One over the square root of the fan-in.
+
+    Three axes are those of a convolution over time, or of the matrices of several experts.
+    """
+    if parameter.dim() != 3:
+        return float(max(1, parameter.numel() // parameter.shape[0]) ** -0.5)
+    if convolution:
+        return float(SOUND_GAIN * max(1, parameter.numel() // parameter.shape[0]) ** -0.5)
+    return float(max(1, min(parameter.shape[1:])) ** -0.5)
+
+
+def _scale(parameter: Tensor, wanted: float) -> None:
+    """Bring the standard deviation up to `wanted`."""
     found = float(parameter.std())
     if 0 < found < wanted:
         parameter.mul_(wanted / found)

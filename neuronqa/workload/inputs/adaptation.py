@@ -22,6 +22,8 @@ class Adaptation:
     placeholders: Mapping[str, int] = field(default_factory=dict)
     """How many placeholder tokens stand for each modality."""
     labels: bool = True
+    refused: bool = False
+    """The head takes labels and says that it has no loss for them: none are left out that could be used."""
     train: bool = True
 
     def given(self, *names: str) -> Adaptation:
@@ -48,6 +50,7 @@ class Adaptation:
             sizes={**base.sizes, **self.sizes},
             placeholders={**base.placeholders, **self.placeholders},
             labels=base.labels and self.labels,
+            refused=base.refused or self.refused,
             train=base.train and self.train,
         )
 
@@ -58,7 +61,7 @@ class Adaptation:
         texts += [f"without {name}" for name in sorted(self.without)]
         texts += [f"{place} sized {size}" for place, size in sorted(self.sizes.items())]
         texts += [f"{count} {modality} placeholders" for modality, count in sorted(self.placeholders.items())]
-        texts += [] if self.labels else ["without labels"]
+        texts += [] if self.labels else ["without labels" + (", which the head refuses" if self.refused else "")]
         texts += [] if self.train else ["in evaluation mode"]
         return tuple(texts)
 

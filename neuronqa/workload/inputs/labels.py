@@ -98,7 +98,7 @@ def _class_labels(scene: Scene, classes: int) -> Tensor:
 
 def _token_labels(scene: Scene, ids: Any) -> Any:
     """The text itself for one stack of layers, a text of its own for a decoder."""
-    if "decoder_input_ids" in scene.parameters:
+    if "decoder_input_ids" in scene.parameters and scene.encodes:
         decoder = scene.read("decoder", "decoder_config")
         size = scene.read("vocab_size", of=decoder) if isinstance(decoder, PreTrainedConfig) else None
         return scene.ids("labels", scene.batch, scene.tokens, vocabulary=size)

@@ -65,6 +65,12 @@ class Scene:
                 return found
         return self.config
 
+    @property
+    def encodes(self) -> bool:
+        """Is there an encoder whose states a decoder reads?"""
+        told = [getattr(config, "is_encoder_decoder", None) for config in (self.config, self.text)]
+        return any(told) or self.read("decoder", "decoder_config") is not None
+
     @cached_property
     def vision(self) -> PreTrainedConfig:
         return self._tower(_VISION, sign="image_size") or self.config

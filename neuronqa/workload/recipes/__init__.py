@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
@@ -18,16 +18,37 @@ from neuronqa.workload.tree import nodes
 
 @cache
 def table() -> Mapping[str, Recipe]:
-    """Every recipe of this package's modules by model type. Raises ValueError where two claim one family."""
+    """Every recipe of this package's modules by model type.
+
+    Recipes of one family are joined. Raises ValueError where two say the same thing of it.
+    """
     found: dict[str, Recipe] = {}
     for module in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         recipes: tuple[Recipe, ...] = getattr(importlib.import_module(f"{__name__}.{module}"), "RECIPES", ())
         for recipe in recipes:
             for family in recipe.families:
-                if family in found:
-                    raise ValueError(f"two recipes for {family}")
-                found[family] = recipe
+                found[family] = _joined(family, found[family], recipe) if family in found else recipe
     return found
+
+
+def _joined(family: str, one: Recipe, other: Recipe) -> Recipe:
+    told = {}
+    for name in _SAID_ONCE:
+        first, second = getattr(one, name), getattr(other, name)
+        if first is not None and second is not None:
+            raise ValueError(f"two recipes for the {name} of {family}")
+        told[name] = first if first is not None else second
+    return Recipe(
+        families=(family,),
+        reason=f"{one.reason}; {other.reason}",
+        version=max(one.version, other.version),
+        adaptation=other.adaptation.merged(one.adaptation),
+        completion={**one.completion, **other.completion},
+        **told,
+    )
+
+
+_SAID_ONCE: Final = ("shrink", "inputs", "labels", "example")
 
 
 def named(config: dict[str, Any]) -> str:

@@ -51,6 +51,15 @@ class Recipe:
     """A complete config, where the class's own defaults do not build. Used by the audit only."""
 
 
+def fixed(**values: Any) -> Callable[[Shrunk], None]:
+    """A `shrink` that sets fields, those that are there, to what the family needs."""
+
+    def shrink(shrunk: Shrunk) -> None:
+        shrunk.small.update({name: value for name, value in values.items() if name in shrunk.small})
+
+    return shrink
+
+
 def defaults(model_type: str) -> dict[str, Any]:
     """Every field of a config class at its default."""
     fields = CONFIG_MAPPING[model_type]().to_dict()

@@ -137,9 +137,14 @@ def _t5gemma_example(architecture: Architecture) -> dict[str, Any]:
 
 def _cross(scene: Scene, given: dict[str, Any]) -> None:
     """A decoder used alone still has its cross attention: states of an encoder to attend to."""
-    if scene.task is Task.CAUSAL_LM and "encoder_hidden_states" in scene.parameters and _has_ids(given):
-        width = scene.count("cross_attention_hidden_size", default=scene.hidden)
-        given["encoder_hidden_states"] = scene.noise("encoder", scene.batch, scene.tokens, width)
+    if scene.task is not Task.CAUSAL_LM or not _has_ids(given):
+        return
+    width = scene.count("cross_attention_hidden_size", default=scene.hidden)
+    states = scene.noise("encoder", scene.batch, scene.tokens, width)
+    if "encoder_hidden_states" in scene.parameters:
+        given["encoder_hidden_states"] = states
+    elif "encoder_outputs" in scene.parameters and scene.class_name.endswith("CausalLM"):
+        given["encoder_outputs"] = (states,)
 
 
 def _has_ids(given: dict[str, Any]) -> bool:
@@ -196,8 +201,9 @@ RECIPES: Final[tuple[Recipe, ...]] = (
             "m2m_100",
             "nllb-moe",
             "pegasus_x",
-            "musicgen_decoder",
             "whisper",
+            "trocr",
+            "pp_formulanet_text",
         ),
         reason="the decoder alone keeps its cross attention",
         inputs=_cross,

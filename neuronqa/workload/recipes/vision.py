@@ -95,6 +95,11 @@ def _upper(shrunk: Shrunk) -> None:
     small["intermediate_hidden_state_indices"] = [0, 1, 2, 3]
 
 
+def _deepening(shrunk: Shrunk) -> None:
+    """Each stage looks up its own number among its blocks."""
+    shrunk.small["depth"] = [1, 2, 3][: len(shrunk.small["depth"])]
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("timm_backbone",),
@@ -121,7 +126,8 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="prompt encoder and mask decoder know the image encoder's shapes",
         shrink=_sam,
     ),
-    Recipe(families=("beit",), reason="segmentation reads four layers", example=_four_taps),
+    Recipe(families=("beit", "data2vec-vision"), reason="segmentation reads four layers", example=_four_taps),
+    Recipe(families=("cvt",), reason="a stage has more blocks than its number", shrink=_deepening),
     Recipe(families=("seggpt",), reason="layers are read from the merge on", shrink=_upper),
     Recipe(
         families=("superglue", "lightglue", "efficientloftr"),

@@ -131,7 +131,17 @@ def _joined(told: dict[str, Sequence[Any]], total: int) -> list[str]:
 
 
 def _tapping(fields: dict[str, Any], total: int) -> list[str]:
-    return [n for n, v in fields.items() if _TAPS.fullmatch(n) and is_counts(v) and max(v) <= total]
+    return [
+        n
+        for n, v in fields.items()
+        if _TAPS.fullmatch(n) and is_counts(v) and max(v) <= total and _counts(fields, n, total)
+    ]
+
+
+def _counts(fields: dict[str, Any], name: str, total: int) -> bool:
+    """Does `name` number the stages of this very stack? A backbone numbers what its `stage_names` name."""
+    stages = fields.get("stage_names")
+    return name != "out_indices" or not isinstance(stages, list) or len(stages) == total + 1
 
 
 def _taps_needed(fields: dict[str, Any], total: int) -> int:
@@ -143,7 +153,7 @@ def _taps_needed(fields: dict[str, Any], total: int) -> int:
 def _rewrite(fields: dict[str, Any], cutting: _Cut) -> None:
     total, kept = cutting.total, cutting.kept
     for name, value in list(fields.items()):
-        if _is_depth(fields, name, value) and value == total:
+        if (_is_depth(fields, name, value) and value == total) or not _counts(fields, name, total):
             continue
         new = _rewritten(name, value, cutting)
         if new is not value:

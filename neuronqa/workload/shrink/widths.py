@@ -44,9 +44,10 @@ GROUPED: Final = frozenset(
         "conditional_detr",
         "dab-detr",
         "table-transformer",
+        "bridgetower",
     }
 )
-"""Families whose group norms always have 32 (or 8) groups, whatever the config says: they need some width."""
+"""Families whose group norms always have 32 (or 8) groups, or whose heads are always 64 wide: they need some width."""
 _HIDDEN: Final = ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "d_embed", "emb_dim", "hidden_dim", "width")
 _MAIN_HEADS: Final = (
     "num_attention_heads",
@@ -91,6 +92,8 @@ class _Anatomy:
     all_heads: tuple[int, ...]
     head_dims: tuple[int, ...]
     hierarchical: bool
+    rotary: float = 1.0
+    """Which part of a head dimension is rotated."""
 
 
 def narrow(tree: tuple[Node, ...], reach: Reach) -> None:
@@ -120,7 +123,15 @@ def _anatomy(fields: dict[str, Any]) -> _Anatomy | None:
     main = next((queries[n] for n in _MAIN_HEADS if n in queries), 0)
     listed = [v for n, vs in fields.items() if "heads" in n and is_counts(vs) for v in vs if v > 0]
     dims = tuple(v for n, v in counted.items() if meaning(n) is Meaning.HEAD_DIM)
-    return _Anatomy(hidden, main, kv or (main,), (*queries.values(), *kv, *listed), dims, staged or not main)
+    every = (*queries.values(), *kv, *listed)
+    return _Anatomy(hidden, main, kv or (main,), every, dims, staged or not main, _rotary(fields))
+
+
+def _rotary(fields: dict[str, Any]) -> float:
+    rope = fields.get("rope_parameters")
+    told = (rope or {}).get("partial_rotary_factor") if isinstance(rope, dict) else None
+    part = told or fields.get("partial_rotary_factor")
+    return float(part) if isinstance(part, float) and 0 < part < 1 else 1.0
 
 
 def _divisor(anatomy: _Anatomy, reach: Reach, least: int) -> Divisor:
@@ -173,7 +184,8 @@ def _head_dim_by(anatomy: _Anatomy, reach: Reach) -> int:
     own = anatomy.hidden // anatomy.heads if anatomy.hidden % anatomy.heads == 0 else 0
     dims = [d for d in (*anatomy.head_dims, own) if d > 0] or [64]
     for by in range(reach.head_dim, 1, -1):
-        if all(d % by == 0 and (d // by) % EVEN == 0 and d // by >= LEAST_HEAD_DIM for d in dims):
+        fits = (d % by == 0 and (d // by) % EVEN == 0 and d // by >= LEAST_HEAD_DIM for d in dims)
+        if all(fits) and all(int(d // by * anatomy.rotary) % 2 == 0 for d in dims):
             return by
     return 1
 
@@ -232,7 +244,7 @@ def _narrow_node(fields: dict[str, Any], anatomy: _Anatomy | None, divisor: Divi
     staged = (anatomy is None or anatomy.hierarchical) and _is_staged(fields)
     by = _staged_divisor(fields, divisor) if staged else divisor
     hidden = anatomy.hidden if anatomy and not anatomy.hierarchical else 0
-    known = {} if staged else shared
+    known = {} if staged and _has_stages(fields) else shared
     _narrow_fields(fields, by, hidden, known, NARROW + 1 if staged else LEAST_FREE)
     for value in fields.values():
         for layer in value.values() if is_numbered(value) else ():
@@ -256,6 +268,11 @@ def _narrow_fields(fields: dict[str, Any], by: Divisor, hidden: int, known: dict
 def _is_staged(fields: dict[str, Any]) -> bool:
     lists = [v for n, v in fields.items() if meaning(n) is Meaning.WIDTH and is_counts(v) and max(v) > NARROW]
     return bool(lists) or isinstance(fields.get("depths"), list)
+
+
+def _has_stages(fields: dict[str, Any]) -> bool:
+    """Does each stage have a width of its own, rather than only lists of widths that read another part's?"""
+    return isinstance(fields.get("depths"), list) or any(is_counts(fields.get(name)) for name in _STAGE_WIDTHS)
 
 
 def _staged_divisor(fields: dict[str, Any], divisor: Divisor) -> Divisor:
@@ -291,7 +308,8 @@ def _fewer(value: Any, by: Fraction) -> Any:
 
 def _narrower(name: str, value: Any, by: Fraction, hidden: int, shared: dict[int, int], least: int) -> Any:
     if is_counts(value):
-        return [_one(name, each, by, hidden, shared) for each in value] if max(value) > NARROW else value
+        known = shared if least == LEAST_FREE else {}
+        return [_one(name, each, by, hidden, known) for each in value] if max(value) > NARROW else value
     return _one(name, value, by, hidden, shared) if is_count(value) and value >= least else value
 
 

@@ -1,0 +1,86 @@
+"""Parameters that an ordinary training run of a family's head does not reach, named, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
+    ("", r"mask_tokens?$|mask_embed\w*$|masked_spec_embed$|mask_emb$", "used only where something is masked"),
+    ("", r"(^|\.)pooler\.", "the head reads every position, not the pooled one"),
+    (
+        "",
+        r"(vision|image|visual)\w*\.(.*\.)?(post_layernorm|head\.(probe|attention|layernorm|mlp))",
+        "features are read before pooling",
+    ),
+    ("", r"^(post_layernorm|head\.(probe|attention|layernorm|mlp))", "features are read before pooling"),
+    ("", r"(^|\.)(indexer|compressor)\.", "chooses positions, which has no derivative"),
+    ("", r"denoising_class_embed|pre_bbox_head", "used only with denoising queries"),
+    ("esm", r"contact_head\.", "used only to predict contacts"),
+    ("reformer", r"lm_head\.bias", "shadowed by the decoder's own bias"),
+    ("", r"swin\.layernorm\.|^layernorm\.", "a backbone's stages have norms of their own"),
+    ("", r"prompt_encoder\.mask_embed\.", "used only where a mask is prompted"),
+    ("phimoe", r"\.router\.weight$", "without jitter one expert is certain"),
+    ("canine", r"^(canine\.)?projection\.", "the head reads the molecules' pool, not the upsampled characters"),
+    ("seamless_m4t|seamless_m4t_v2", r"(^|\.)(t2u_model|vocoder)\.", "used only in generation"),
+    ("seamless_m4t|seamless_m4t_v2", r"(^|\.)(text_encoder|speech_encoder)\.", "one of two encoders reads an input"),
+    ("blip", r"text_model\..*crossattention\.", "the contrastive text model reads no image"),
+    ("udop", r"^decoder\.(embed_patches|relative_bias)", "a decoder reads no patches"),
+    ("tapas", r"column_output", "used only with answers of one column"),
+    ("unispeech|unispeech-sat", r"ctc_proj|label_embeddings_concat|quantizer\.", "the loss upstream leaves them out"),
+    ("qwen3_5|qwen3_5_moe", r"model\.visual\.", "the text head takes no pixels"),
+    ("vjepa2", r"\.predictor\.", "the classifier reads the encoder alone"),
+    (
+        "detr|maskformer|table-transformer|conditional_detr|dab-detr|deformable_detr",
+        r"decoder\.layers\.0\.self_attn\.",
+        "the first decoder layer attends among zeros",
+    ),
+    (
+        "dpt|depth_anything|prompt_depth_anything|zoedepth",
+        r"fusion_stage\.layers\.0\.residual_layer1\.",
+        "the first fusion has nothing to add",
+    ),
+    ("vibevoice_asr|vibevoice", r"tokenizer_encoder\.", "speech is encoded without a gradient"),
+    ("musicgen|musicgen_melody", r"^audio_encoder\.", "codes are an input: the codec makes them"),
+    ("speecht5", r"decoder\.prenet\.layers\.", "without dropout upstream's mask lets nothing through"),
+    ("janus", r"(^|\.)(generation_\w+|vqmodel)\.", "used only to make pictures"),
+    ("jev", r"(^|\.)(vision_tower|visual|audio_tower|embed_vision|embed_audio)\.", "a decision is read from text"),
+    ("canine", r"final_char_encoder\.", "the head reads the molecules' pool, not the upsampled characters"),
+    ("mra", r"attention\.(self\.(query|key|value)|output\.dense)\.", "without its CUDA kernel attention gives zeros"),
+    ("longformer", r"(query|key|value)(_global)?\.", "the head reads the first token alone, which attends globally"),
+    ("layoutlmv3", r"encoder\.rel_pos_(x_|y_)?bias\.", "positions are looked up without a gradient"),
+    ("hunyuan_v1_moe", r"\.gate\.wg\.", "one expert alone is certain"),
+    (
+        "lilt",
+        r"layout_(value|output|intermediate)\.|layout_output|layout_intermediate",
+        "the last layout is unread",
+    ),
+    ("lxmert", r"x_layers\.\d+\.visn_|token_type_embeddings", "the head reads the text side"),
+    ("owlvit|owlv2", r"logit_scale$|text_projection|visual_projection", "compares whole images only"),
+    (
+        "oneformer",
+        r"criterion\.logit_scale$",
+        "no text queries are compared",
+    ),
+    (
+        "mimi|encodec|dac|neucodec|xcodec|xcodec2|pocket_tts_audio_tokenizer",
+        r"encoder|quantizer\.|^fc\b|semantic|downsample",
+        "codes are chosen, which has no derivative",
+    ),
+    ("kyutai_speech_to_text", r"^codec_model\.", "codes are an input: the codec makes them"),
+    ("flava", r"logit_scale$|^(image|text)_projection", "used only in the contrastive loss"),
+    ("luke|mluke", r"entity_predictions\.", "no entity is masked"),
+    ("instructblipvideo|instructblip|blip-2", r"^language_projection", "no token stands for the image"),
+    ("video_llava", r"video_tower\.", "images and videos have towers of their own"),
+)
+"""Parts that an ordinary training run of some families' heads does not reach (family pattern, name pattern, why)."""
+
+
+def excuse(family: str, name: str) -> str:
+    """Why the parameter `name` of a model of type `family` cannot have a gradient; empty where it can."""
+    fits = (why for families, pattern, why in _UNREACHABLE if _is_of(family, families) and re.search(pattern, name))
+    return next(fits, "")
+
+
+def _is_of(family: str, families: str) -> bool:
+    return not families or family in families.split("|")
