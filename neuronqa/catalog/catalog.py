@@ -13,6 +13,7 @@ from neuronqa.catalog.manifest import Manifest, Shard
 from neuronqa.catalog.snapshot import SHARD_ROWS, config_line
 from neuronqa.domain.catalog import CatalogInfo, Entry, Source
 from neuronqa.domain.identity import content_hash
+from neuronqa.domain.outcome import clean_detail
 from neuronqa.errors import UsageError
 
 
@@ -84,7 +85,8 @@ class Selected:
     def info(self) -> CatalogInfo:
         parent = self.whole.info
         named = {"parent": parent.sha256, "kept": hashlib.sha256(repr(sorted(self.kept)).encode()).hexdigest()}
-        return replace(parent, name=f"{parent.name}[{self.selector}]", sha256=_sha256(named), registered=len(self.kept))
+        name = f"{parent.name}[{clean_detail(str(self.selector))}]"
+        return replace(parent, name=name, sha256=_sha256(named), registered=len(self.kept))
 
     @property
     def notice(self) -> str:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from neuronqa import bundled
-from neuronqa.catalog import config, rows
+from neuronqa.catalog import config, manifest, rows
 from neuronqa.catalog.catalog import Listed
 from neuronqa.catalog.status import Absence
 from neuronqa.domain.catalog import Entry, Source
@@ -60,8 +60,8 @@ def read(folder: Path) -> Listed:
     if unknown:
         raise BadInput(f"unknown key {min(unknown)!r}", where=str(path))
     try:
-        name, source = str(value["name"]), Source(value["source"])
-    except (KeyError, ValueError) as error:
+        name, source = manifest.shown_name(value["name"]), Source(value["source"])
+    except (KeyError, TypeError, ValueError) as error:
         raise BadInput(f"name and source are needed: {error}", where=str(path)) from error
     items = value.get("entry", [])
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):

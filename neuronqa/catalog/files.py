@@ -27,11 +27,12 @@ from neuronqa.catalog.hub import listing
 from neuronqa.catalog.snapshot import Snapshot, SnapshotWriter
 from neuronqa.catalog.status import Absence
 from neuronqa.domain.catalog import Entry, Source
+from neuronqa.domain.outcome import clean_detail
 from neuronqa.errors import BadInput, EnvironmentFault
 
 Lookup = Callable[[], Iterable[Snapshot]]
 """Gives the pulled snapshots, newest first."""
-READER: Final = "1"
+READER: Final = "2"
 """Version of the rules below; part of the name of what they make."""
 LINE_LIMIT: Final = 2 * config.BODY_LIMIT
 _HUBS: Final = frozenset({"pipeline_tag", "library_name", "sha", "modelId", "_id", "safetensors", "tags", "gguf"})
@@ -74,10 +75,15 @@ def _reader(path: Path, pulled: Lookup) -> Callable[[], Iterator[Row]] | None:
 
 
 def _import(path: Path, reader: Callable[[], Iterator[Row]], made: Path) -> None:
-    with SnapshotWriter(made, path.stem or path.name, Source.FILE, made_by={"file": path.name}) as writer:
+    name = clean_detail(path.resolve().stem) or "unnamed"
+    seen: set[bytes] = set()
+    with SnapshotWriter(made, name, Source.FILE, made_by={"file": path.name}) as writer:
         for rank, (entry, text) in enumerate(reader(), start=1):
-            name = None if text is None else writer.add_config(text)
-            writer.add(replace(entry, rank=rank, config=name))
+            if (key := entry.id.encode("utf-8", "surrogatepass")) in seen:
+                raise BadInput(f"a second entry is called {entry.id[:80]!r}", where=f"{path}, entry {rank}")
+            seen.add(key)
+            config_name = None if text is None else writer.add_config(text)
+            writer.add(replace(entry, rank=rank, config=config_name))
 
 
 def _folder(path: Path) -> Iterator[Row]:

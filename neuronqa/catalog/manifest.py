@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from neuronqa.domain.catalog import CatalogInfo, Source
 from neuronqa.domain.identity import canonical_json, strict
+from neuronqa.domain.outcome import clean_detail
 from neuronqa.errors import BadInput
 
 SCHEMA: Final = 1
@@ -52,11 +53,12 @@ class Manifest:
 
     @property
     def sha256(self) -> str:
-        """Covers every fact: the hashes of all parts, in order."""
+        """Covers every fact. Configs are in it by the hashes that entries name them by, so that it does not depend on
+        the order in which they came over several connections."""
         parts = {
             "source": self.source,
             "models": [(shard.rows, shard.sha256) for shard in self.models],
-            "configs": (self.configs.rows, self.configs.sha256),
+            "configs": self.configs.rows,
         }
         return hashlib.sha256(canonical_json(parts).encode("ascii")).hexdigest()
 
@@ -90,9 +92,9 @@ def _parse(value: Mapping[str, Any]) -> Manifest:
     if schema != SCHEMA:
         raise ValueError(f"its schema_version is {schema!r}, this version of neuronqa reads {SCHEMA}")
     manifest = Manifest(
-        name=_text(value["name"]),
+        name=shown_name(value["name"]),
         source=Source(value["source"]),
-        created=_text(value["created"]),
+        created=clean_detail(_text(value["created"])),
         models=tuple(_shard(item) for item in value["models"]),
         configs=_shard(value["configs"]),
         made_by=dict(value["made_by"]),
@@ -112,6 +114,14 @@ def _shard(value: Mapping[str, Any]) -> Shard:
     if not all(type(number) is int and number >= 0 for number in numbers):
         raise ValueError(f"{shard.file!r} has counts that are no counts")
     return shard
+
+
+def shown_name(value: Any) -> str:
+    """The name of a catalog as it may stand on a terminal and in a log. Raises ValueError for any other."""
+    name = _text(value)
+    if not name or name != clean_detail(name):
+        raise ValueError(f"its name {name[:80]!r} is not one short line of printable text")
+    return name
 
 
 def _text(value: Any) -> str:

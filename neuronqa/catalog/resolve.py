@@ -18,7 +18,7 @@ from neuronqa.catalog import definition, files, manifest, offline
 from neuronqa.catalog.catalog import Catalog, Statuses, selected
 from neuronqa.catalog.select import Results, split_name
 from neuronqa.catalog.snapshot import Snapshot, newest
-from neuronqa.errors import BadInput, EnvironmentFault
+from neuronqa.errors import BadInput, EnvironmentFault, UsageError
 
 ENVIRONMENT: Final = "NEURONQA_CATALOGS"
 TOP: Final = "top-100k"
@@ -48,8 +48,16 @@ def open_catalog(
 
 
 def pulled_folder(name: str) -> Path:
-    """Where the pulled snapshots of `name` lie, one folder each, named by time."""
-    return cachedir.cache_dir() / "catalogs" / "pulled" / name
+    """Where the pulled snapshots of `name` lie, one folder each, named by time. Raises UsageError for a name that no
+    catalog may have."""
+    if not _NAME.fullmatch(name):
+        hint = "letters, digits, '.', '_' and '-', beginning with a letter or digit"
+        raise UsageError(f"not a name of a catalog: {name[:80]!r}", hint=hint)
+    return _pulled() / name
+
+
+def _pulled() -> Path:
+    return cachedir.cache_dir() / "catalogs" / "pulled"
 
 
 def known() -> dict[str, str]:
@@ -59,7 +67,7 @@ def known() -> dict[str, str]:
         for place in sorted(folder.iterdir()):
             if _is_catalog(place):
                 found.setdefault(place.name, str(place))
-    for place in sorted(pulled_folder("").glob("*")):
+    for place in sorted(_pulled().glob("*")):
         pulled = newest(place)
         if pulled:
             found[place.name] = str(pulled.folder)
@@ -99,7 +107,7 @@ def read(path: Path) -> Catalog:
 
 def _all_pulled() -> list[Snapshot]:
     """The newest snapshot of every name that was pulled, the newest of all first."""
-    found = [snapshot for place in pulled_folder("").glob("*") if (snapshot := newest(place))]
+    found = [snapshot for place in _pulled().glob("*") if (snapshot := newest(place))]
     return sorted(found, key=lambda snapshot: snapshot.info.created, reverse=True)
 
 

@@ -74,10 +74,16 @@ class Snapshot:
                 raise damaged(self.folder / shard.file, number, str(error)) from None
 
 
-def newest(home: Path, notice: str = "") -> Snapshot | None:
-    """The newest whole snapshot below `home`, whose folders are named by UTC time so that they sort; None for none."""
+def finished(home: Path) -> list[Path]:
+    """Folders of whole snapshots below `home`, newest first: they are named by UTC time, so that they sort."""
     whole = [place for place in home.glob("*") if (place / manifest.FILE).is_file()]
-    return Snapshot.open(max(whole, key=lambda place: place.name), notice) if whole else None
+    return sorted(whole, key=lambda place: place.name, reverse=True)
+
+
+def newest(home: Path) -> Snapshot | None:
+    """The newest whole snapshot below `home`; None for none."""
+    found = finished(home)
+    return Snapshot.open(found[0]) if found else None
 
 
 def config_line(name: str, text: str) -> bytes:

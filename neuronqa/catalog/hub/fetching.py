@@ -18,6 +18,7 @@ from neuronqa.catalog.hub.journal import Journal, read
 from neuronqa.catalog.hub.pages import Listed, Place
 from neuronqa.catalog.hub.progress import RESUME, Pace, Report
 from neuronqa.catalog.snapshot import Snapshot
+from neuronqa.catalog.status import Absence
 from neuronqa.errors import EnvironmentFault
 
 FILE: Final = "configs.jsonl"
@@ -69,7 +70,8 @@ def texts(work: Path) -> Iterator[str]:
 
 
 def _unchanged(listed: Listed, before: Snapshot | None) -> Known:
-    """Configs and lasting absences of commits that an earlier snapshot already has."""
+    """Configs and lasting absences of commits that an earlier snapshot already has. A licence may have been accepted
+    since, so what was gated is asked again."""
     known = Known()
     for entry in before.entries() if before else ():
         place = listed.places.get(entry.id)
@@ -77,7 +79,7 @@ def _unchanged(listed: Listed, before: Snapshot | None) -> Known:
             continue
         if entry.config is not None:
             known.configs[entry.id] = entry.config
-        elif Fetched(None, entry.absence).final:
+        elif Fetched(None, entry.absence).final and entry.absence != Absence.GATED:
             known.absences[entry.id] = entry.absence
     return known
 

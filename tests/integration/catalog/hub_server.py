@@ -66,6 +66,8 @@ class FakeHub:
     order: list[str] = field(default_factory=list)
     storms: dict[str, int] = field(default_factory=dict)
     """Path to how many times it still answers 429, whatever is left."""
+    storm_s: int = 1
+    """In how many seconds, such an answer says, the window ends."""
     before: Callable[[str], None] = lambda _: None
     """Called with the path of each request, before it is answered."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -93,7 +95,8 @@ class Handler(BaseHTTPRequestHandler):
             if stormy:
                 self.hub.storms[path] -= 1
         if stormy:
-            self.limits = {"RateLimit": f'"{kind}";r=0;t=1', "RateLimit-Policy": f'"fixed window";"{kind}";q=100;w=1'}
+            policy = f'"fixed window";"{kind}";q=100;w=1'
+            self.limits = {"RateLimit": f'"{kind}";r=0;t={self.hub.storm_s}', "RateLimit-Policy": policy}
         if stormy or "r=-1" in self.limits.get("RateLimit", ""):
             self.limits = {key: value.replace("r=-1", "r=0") for key, value in self.limits.items()}
             return self.answer(429, b"Too Many Requests")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -236,8 +237,11 @@ def test_a_storm_of_429_is_waited_out_as_told(tmp_path: Path) -> None:
     assert all(entry.config for entry in snapshot.entries())
 
 
-def test_six_refusals_in_a_row_are_a_fetch_error_that_the_next_pull_asks_again(tmp_path: Path) -> None:
-    hub = FakeHub(models(3))
+def test_six_refusals_in_a_row_are_a_fetch_error_that_the_next_pull_asks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neuronqa.catalog.hub.budget.SLACK_S", 0.01)
+    hub = FakeHub(models(3), storm_s=0)
     stormy = f"/org1/model-1/resolve/{1:040x}/config.json"
     hub.storms = {stormy: 6}
     with serving(hub):
@@ -273,6 +277,74 @@ def test_a_refresh_asks_only_for_commits_that_changed(tmp_path: Path) -> None:
     assert texts[by_id["org5/model-5"].config or ""] == '{"model_type":"bert"}'
     assert by_id["org0/model-7"].absence == "entry-not-found"
     assert {entry.config for entry in second.entries() if entry.config} == set(texts)
+
+
+def test_what_was_gated_is_asked_again_because_a_licence_may_be_accepted_since(tmp_path: Path) -> None:
+    hub = FakeHub([Model(row(1), refusing(403, X_Error_Code="GatedRepo")), Model(row(2), llama(2))])
+    with serving(hub):
+        assert [entry.absence for entry in pulled(hub, tmp_path).entries()] == ["gated", ""]
+        hub.models[0].config = llama(1)
+        hub.requests.clear()
+        assert all(entry.config for entry in pulled(hub, tmp_path).entries())
+    assert dict(hub.requests) == {"/api/models": 1, f"/org1/model-1/resolve/{1:040x}/config.json": 1}
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "configs.jsonl.gz", "models-00000.jsonl.gz"])
+def test_a_damaged_snapshot_lends_nothing_and_is_no_reason_not_to_pull(file: str, tmp_path: Path) -> None:
+    with serving(FakeHub(models(20))) as hub:
+        first = pulled(hub, tmp_path)
+        damaged = pulled(hub, tmp_path).folder / file
+        damaged.write_bytes(damaged.read_bytes()[:-7])
+        hub.requests.clear()
+        third = pulled(hub, tmp_path)
+        assert dict(hub.requests) == {"/api/models": 1}, "the newest sound one lends the configs"
+        assert third.info.sha256 == first.info.sha256 == third.manifest.made_by["refreshes"]
+        for snapshot in (first, third):
+            (snapshot.folder / file).write_bytes(b"")
+        assert pulled(hub, tmp_path).info.sha256 == first.info.sha256
+    assert sum(hub.requests.values()) == 22
+
+
+def test_a_pull_that_was_killed_before_its_journals_were_removed_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(FakeHub(models(3))) as hub:
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", killed_at(tmp_path / pull.WORK))
+            with pytest.raises(KeyboardInterrupt):
+                pulled(hub, tmp_path)
+        assert (tmp_path / pull.WORK / fetching.FILE).exists()
+        (first,) = tmp_path.glob("2*")
+        hub.models.append(Model(row(9), llama(9)))
+        second = pulled(hub, tmp_path)
+    assert second.folder != first
+    assert second.info.registered == 4, "the listing is a new one, not the old one with a new date"
+
+
+def killed_at(place: Path) -> Callable[..., None]:
+    remove = shutil.rmtree
+
+    def rmtree(path: Path, **options: Any) -> None:
+        if path == place:
+            raise KeyboardInterrupt
+        remove(path, **options)
+
+    return rmtree
+
+
+def test_a_pull_says_when_it_was_begun(tmp_path: Path) -> None:
+    hub = FakeHub(models(60))
+    hub.before = lambda path: None if path.startswith("/api/") else cut_off()
+
+    def cut_off() -> None:
+        raise ConnectionAbortedError
+
+    with serving(hub):
+        with pytest.raises(EnvironmentFault):
+            pulled(hub, tmp_path)
+        begun = json.loads((tmp_path / pull.WORK / pull.REQUEST).read_bytes())["begun"]
+        hub.before = lambda _: None
+        assert pulled(hub, tmp_path).manifest.made_by["begun"] == begun
 
 
 def test_nothing_goes_beyond_the_budget_of_the_headers(tmp_path: Path) -> None:
@@ -378,15 +450,15 @@ import sys
 from pathlib import Path
 from neuronqa.catalog.hub.client import HubClient
 from neuronqa.catalog.hub.pull import Request, pull
-url, home, limit = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-pull(Request(name="top-100k", endpoint=url, limit=limit), home, HubClient(url))
+client = HubClient()
+pull(Request(name="top-100k", endpoint=client.endpoint, limit=100_000), Path(sys.argv[1]), client)
 """
 
 
 def child(hub: FakeHub, home: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, hub.url, str(home), "100000"],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_DISABLE_PROGRESS_BARS": "1"},
+        [sys.executable, "-c", SCRIPT, str(home)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HF_ENDPOINT": hub.url, "HF_HUB_DISABLE_PROGRESS_BARS": "1"},
         stderr=subprocess.PIPE,
     )
 
@@ -442,8 +514,8 @@ def test_five_thousand_models_through_storms_and_kills(tmp_path: Path) -> None:
     hub = FakeHub(models(5_000), page_rows=500, windows={"api": Window(4, 3), "resolvers": Window(900, 3)})
     hub.storms = {f"/org{n % 7}/model-{n}/resolve/{n:040x}/config.json": 1 + n % 4 for n in range(0, 5_000, 211)}
     storms = sum(hub.storms.values())
-    snapshot, kills = pull_with_kills(hub, tmp_path, [2, 5, 9, 700, 2_500, 4_900])
-    assert kills == 6
+    snapshot, kills = pull_with_kills(hub, tmp_path, [*range(2, 13), 700, 2_500, 4_900])
+    assert kills == 14, "after each of the ten pages, and among the configs"
     ids = [entry.id for entry in snapshot.entries()]
     assert sorted(ids) == sorted(model.id for model in hub.models)
     assert all(entry.config for entry in snapshot.entries())

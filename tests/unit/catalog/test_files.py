@@ -99,6 +99,23 @@ def test_a_row_that_is_wrong_names_file_and_line(tmp_path: Path, line: str, said
     assert "mine.jsonl, line 3" in str(caught.value)
 
 
+def test_an_id_is_there_once(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"'a/b'.*mine\.jsonl, entry 3"):
+        opened(jsonl(tmp_path, {"id": "a/b"}, {"id": "c"}, {"id": "a/b", "downloads": 2}))
+    folder = tmp_path / "configs"
+    (folder / "a").mkdir(parents=True)
+    for place in ("a.json", "a/config.json"):
+        (folder / place).write_text("{}")
+    with pytest.raises(BadInput, match="second entry is called 'a'"):
+        opened(folder)
+
+
+@pytest.mark.parametrize(("file", "name"), [("\x1b[2Jmine.jsonl", "[2Jmine"), ("\u202e.jsonl", "unnamed")])
+def test_the_name_of_a_file_is_shown_clean(tmp_path: Path, file: str, name: str) -> None:
+    (tmp_path / file).write_text('{"id": "a"}\n')
+    assert catalog.open(str(tmp_path / file)).info.name == name
+
+
 def test_a_file_that_is_no_text_is_bad_input(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_bytes(b"\xff\xfe\n")

@@ -142,6 +142,12 @@ def test_a_selection_of_nothing_is_a_usage_error(expression: str) -> None:
         selected(WHOLE, expression)
 
 
+def test_the_name_of_a_selection_is_one_clean_line() -> None:
+    name = selected(WHOLE, "id:\x1b[2J\u202e*|all").info.name
+    assert name.isprintable()
+    assert "\u202e" not in name
+
+
 def test_names_and_brackets_come_apart() -> None:
     assert select.split_name("top-100k[type:llama]") == ("top-100k", "type:llama")
     assert select.split_name("top-100k") == ("top-100k", None)

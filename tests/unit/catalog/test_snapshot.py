@@ -176,6 +176,10 @@ def edit(folder: Path, **changes: object) -> None:
         {"models": [{"file": "models", "rows": -1, "sha256": "0" * 64, "size": 1, "blocks": [1]}]},
         {"models": None},
         {"name": 7},
+        {"name": ""},
+        {"name": "\x1b[2J"},
+        {"name": "top\u202e"},
+        {"name": "x" * 1_000},
     ],
 )
 def test_a_manifest_that_cannot_be_used_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:

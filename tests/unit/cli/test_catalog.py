@@ -120,6 +120,14 @@ def test_a_hub_that_cannot_be_reached_is_one_line(neuronqa: Command, monkeypatch
     assert said.err.splitlines()[-1].startswith("neuronqa: the listing of models failed")
 
 
+@pytest.mark.parametrize("name", ["../elsewhere", "/tmp/x", "", ".", "a/b", "x" * 101, "\x1b[2J"])
+def test_a_pull_goes_nowhere_but_into_the_cache(neuronqa: Command, tmp_path: Path, name: str) -> None:
+    said = neuronqa("catalog", "pull", name)
+    assert said.code == 2
+    assert "\x1b" not in said.err
+    assert not (tmp_path / "cache").exists()
+
+
 @pytest.mark.parametrize("verb", ["show", "plan", "verify"])
 def test_an_unknown_catalog_is_bad_input(neuronqa: Command, verb: str) -> None:
     said = neuronqa("catalog", verb, "./nobody")

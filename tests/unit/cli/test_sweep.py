@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from neuronqa.catalog.snapshot import SnapshotWriter
 from neuronqa.device.prepare import Prepared
 from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.catalog import Entry, Source
 from neuronqa.domain.job import Job, JobResult
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.sweep import controls, local_fleet
@@ -213,3 +216,24 @@ def test_results_are_looked_for_in_a_database_that_is_there(neuronqa: Command, c
     assert said.code == 3
     assert "absent.db" in said.err
     assert not (tmp_path / "absent.db").exists()
+
+
+def test_a_corrupt_shard_stops_before_the_sweep_starts(sweep: Sweep, neuronqa: Command, tmp_path: Path) -> None:
+    """It names file and line, no job is handed out, and no sweep is registered."""
+    folder = tmp_path / "large"
+    folder.mkdir()
+    with SnapshotWriter(folder, "large", Source.FILE, made_by={}) as writer:
+        for rank in range(1, 5_200):
+            writer.add(Entry(id=f"a/{rank}", rank=rank, downloads=0, absence="gated"))
+    shard = folder / "models-00001.jsonl.gz"
+    lines = gzip.decompress(shard.read_bytes()).splitlines(keepends=True)
+    lines[141] = lines[141].replace(b"5142", b"5143")
+    shard.write_bytes(gzip.compress(b"".join(lines)))
+
+    def handed_out(job: Job, before: int) -> JobResult | str:
+        raise AssertionError(f"{job} was handed out, {before}")
+
+    said = sweep("--catalog", folder, script=handed_out)
+    assert said.code == 3
+    assert f"{shard}, line 142" in said.err.splitlines()[-1]
+    assert neuronqa("sweeps", "show", "--db", tmp_path / "s.db").code == 3, "there is no sweep"

@@ -11,11 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neuronqa.catalog.config import stored_text
 from neuronqa.domain.catalog import ListingStatus
 from neuronqa.domain.workload import HfSpec, Workload
 from neuronqa.workload.planner import answer, larger, plan_config
 
 LLAMA: dict[str, Any] = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096}
+
+BODY = json.dumps({**LLAMA, "rope_scaling": {"rope_type": "yarn", "factor": 2.0}, "id2label": {"0": "a"}}).encode()
+
+
+def damaged(place: int, length: int, by: bytes) -> bytes:
+    """A body in which some bytes are others."""
+    return BODY[:place] + by + BODY[place + length :]
 
 
 def plan(**fields: Any) -> Any:
@@ -118,6 +126,17 @@ JSON = st.recursive(
 def test_no_config_ends_the_planner(fields: dict[str, Any]) -> None:
     text = json.dumps({**fields, "model_type": "llama"})
     json.dumps(answer(json.dumps({"hash": "h", "text": text})), allow_nan=False)
+
+
+@given(
+    st.binary(max_size=200) | st.builds(damaged, st.integers(0, len(BODY)), st.integers(0, 9), st.binary(max_size=9))
+)
+def test_any_bytes_in_place_of_a_config_have_a_status_and_a_reason(body: bytes) -> None:
+    found = plan_config(stored_text(body))
+    assert (found.status is ListingStatus.ELIGIBLE) == (found.reason == "")
+    assert found.reason.isprintable()
+    assert len(found.reason) < 250
+    json.dumps(answer(json.dumps({"hash": "h", "text": stored_text(body)})), allow_nan=False)
 
 
 @given(st.text())
