@@ -134,8 +134,10 @@ def _print(name: str, db: str | None, gate: str | None, *, as_json: bool) -> Exi
     from neuronqa.report.text import print_report
     from neuronqa.report.value import to_json
     from neuronqa.sweep.policies import GateExpression
+    from neuronqa.triage.settle import triage
 
     engine = open_engine(db)
+    triage(engine, name)
     with engine.connect() as connection:
         report = build(connection, name)
     if as_json:

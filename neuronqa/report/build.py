@@ -16,7 +16,7 @@ from neuronqa.errors import BadInput
 from neuronqa.report import value
 from neuronqa.report.value import Report
 from neuronqa.sweep.standings import Standings, standings
-from neuronqa.triage.causes import Cluster, clusters
+from neuronqa.triage.analysis import preview
 
 
 def build(db: Connection, name: str | None = None) -> Report:
@@ -37,14 +37,6 @@ def build(db: Connection, name: str | None = None) -> Report:
     return report
 
 
-def causes(db: Connection, row: SweepRow, settled: Standings) -> list[Cluster]:
-    """Every root cause of a sweep: what failed and was asked for. Nothing else keeps an entry off."""
-    policy = Policy.from_json(row.policy)
-    asked = {pair for rung in policy.rungs for pair in policy.asks(rung)}
-    failing = (one for one in queries.blockers(db, row.id) if (one.variant, one.check) in asked)
-    return clusters(failing, settled.groups, settled.standing_by)
-
-
 def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
     policy = Policy.from_json(row.policy)
     summary = row.summary or {}
@@ -55,7 +47,7 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
     evidence: Counter[Evidence] = Counter()
     for group in counted:
         evidence[group.state.evidence] += group.entries
-    found = causes(db, row, settled)
+    found = preview(db, row, settled)
     done = queries.work(db, row.id)
     return Report(
         sweep=row.name,
