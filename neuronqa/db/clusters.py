@@ -341,6 +341,12 @@ def triaged_before(db: Connection, sweep_id: int, lane: str) -> list[int]:
     return list(db.execute(query.order_by(ct.triage.c.sweep_id.desc())).scalars())
 
 
+def newest_triaged(db: Connection, lane: str) -> int | None:
+    """The id of the newest triaged sweep of a lane."""
+    query = select(ct.triage.c.sweep_id).where(ct.triage.c.lane == lane).order_by(ct.triage.c.sweep_id.desc())
+    return db.execute(query.limit(1)).scalar()
+
+
 def triaged_after(db: Connection, sweep_id: int, lane: str) -> bool:
     """Has a newer sweep of the lane been triaged already?"""
     newer = exists().where(ct.triage.c.lane == lane, ct.triage.c.sweep_id > sweep_id)

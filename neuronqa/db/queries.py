@@ -177,6 +177,11 @@ def plan_of(db: Connection, sweep_id: int) -> int:
     return int(db.execute(select(t.sweep.c.plan_id).where(t.sweep.c.id == sweep_id)).scalar_one())
 
 
+def sweep_name(db: Connection, sweep_id: int) -> str:
+    """The name of the sweep of this id."""
+    return str(db.execute(select(t.sweep.c.name).where(t.sweep.c.id == sweep_id)).scalar_one())
+
+
 def builds(db: Connection, sweep_ids: Sequence[int]) -> dict[int, int]:
     """The build's id of each of these sweeps."""
     found: dict[int, int] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
-from neuronqa.db import queries
+from neuronqa.db import cluster_store, queries
 from neuronqa.db.engine import shown
 from neuronqa.db.queries import SweepRow
 from neuronqa.domain.ladder import Evidence, Weight, gates
@@ -17,6 +17,7 @@ from neuronqa.report import value
 from neuronqa.report.value import Report
 from neuronqa.sweep.standings import Standings, standings
 from neuronqa.triage.analysis import preview
+from neuronqa.triage.settle import triage
 
 
 def build(db: Connection, name: str | None = None) -> Report:
@@ -35,6 +36,18 @@ def build(db: Connection, name: str | None = None) -> Report:
     by_sql = queries.reconciliation(db, row.id, row.plan_id)
     value.reconcile(row.catalog.registered, report.states, (*report.gates,), by_sql)
     return report
+
+
+def triaged(engine: Engine, name: str | None = None) -> int:
+    """Triage a sweep and keep its report for whoever reads; returns how many clusters it has."""
+    count = triage(engine, name)
+    with engine.connect() as db:
+        row = queries.sweep(db, name)
+        report = build(db, row.name) if row.summary is not None else None
+    if report is not None:
+        with engine.begin() as db:
+            cluster_store.keep_report(db, row.id, value.to_json(report))
+    return count
 
 
 def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:

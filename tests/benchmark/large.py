@@ -33,7 +33,7 @@ from neuronqa.domain.policy import Policy, applies
 from neuronqa.domain.workload import HfSpec, Workload
 from neuronqa.sweep.policies import load_policy
 from neuronqa.sweep.standings import partial_standings
-from neuronqa.triage.settle import triage
+from neuronqa.report.build import triaged
 
 FAMILIES: Final = 220
 HOSTILE: Final = ("<script>alert(1)</script>", "\x1b[31mred\x1b[0m", "\u202eltr", "=HYPERLINK(1)", "]]>", "a\\|b `c`")
@@ -213,7 +213,7 @@ def make(database: str, results: int, entries: int, clusters: int) -> dict[str, 
         timed(f"{name}: write", partial(_write, store, sweep_id, maker.attempts(part, name)))
         store.finish_sweep(sweep_id, "done", 3600.0, _summary(len(part)))
         timed(f"{name}: settle", partial(_settle, store, sweep_id, name))
-        timed(f"{name}: triage", partial(triage, engine, name))
+        timed(f"{name}: triage", partial(triaged, engine, name))
     with engine.connect() as db:
         sizes = {row.name: row.attempts for row in queries.sweeps(db)}
     engine.dispose()

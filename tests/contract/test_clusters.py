@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from sqlalchemy import Engine, func, select
@@ -13,29 +11,27 @@ from sqlalchemy import Engine, func, select
 from neuronqa.db import cluster_store, clusters, queries
 from neuronqa.db import cluster_tables as ct
 from neuronqa.db.cluster_store import StaleVersion
-from neuronqa.db.rows import AttemptRecord, ControlVerdict
+from neuronqa.db.rows import ControlVerdict
 from neuronqa.db.store import Store
 from neuronqa.domain.case import AttemptKind
 from neuronqa.domain.cluster import Action, Move, State
 from neuronqa.domain.outcome import Check, Kind, Outcome
-from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 from neuronqa.triage import keys
 from neuronqa.triage.settle import triage
 from tests.builders import (
-    COMPILED,
     EAGER,
     but,
     eligible,
     entries,
     failed,
-    open_sweep,
     passed,
     record,
     said,
     save_plan,
     workload,
 )
+from tests.triaged import both, sweep
 
 A, B, C = workload("a"), workload("b"), workload("c")
 LANE = "neuron/ideal"
@@ -48,22 +44,6 @@ def plan(engine: Engine) -> int:
     return save_plan(
         Store(engine), [A, B, C], entries([(eligible(A), 5, 10), (eligible(B), 3, 10), (eligible(C), 1, 1)])
     )
-
-
-def sweep(
-    engine: Engine, plan_id: int, name: str, records: Sequence[AttemptRecord], build: str = "p", **summary: Any
-) -> int:
-    """A finished, triaged sweep."""
-    store = Store(engine)
-    sweep_id = open_sweep(store, plan_id, name=name, passes=build)
-    store.write(sweep_id, [replace(one, ticket=f"{name[:8]}{one.ticket}"[:40]) for one in records])
-    store.finish_sweep(sweep_id, "done", 1.0, {"withheld": {}, **summary})
-    triage(engine, name)
-    return sweep_id
-
-
-def both(of: Workload, eager: Any = None, compiled: Any = None) -> list[AttemptRecord]:
-    return [record(of, EAGER, eager), record(of, COMPILED, compiled)]
 
 
 def states(engine: Engine) -> dict[str, State]:
