@@ -27,6 +27,7 @@ VAGUE: Final = frozenset(
 """Kinds whose detail may be no more than an exception's class: the message, masked, then tells causes apart."""
 
 _CALL: Final = re.compile(r"\b[A-Za-z_][\w.]*\(\)")
+_SIZES: Final = re.compile(r"\b\d+(?:x\d+)+\b")
 _PLACE: Final = re.compile(r"(['\"])[\w./-]*[./][\w./-]*\1")
 _NO_KERNEL: Final = frozenset({Kind.RUN_UNSUPPORTED_OP, Kind.FALLBACK_NO_KERNEL})
 _NUMBERS: Final = frozenset(
@@ -174,4 +175,4 @@ def _nature(kind: Kind) -> str:
 
 def _said(message: str) -> str:
     """The message as a pattern: without numbers, paths, and the names a model gives its methods and parameters."""
-    return clean_detail(_PLACE.sub("NAME", _CALL.sub("CALL", masked(message))))
+    return clean_detail(_PLACE.sub("NAME", _CALL.sub("CALL", masked(_SIZES.sub("0", message)))))

@@ -90,7 +90,7 @@ def rank(blocked: Iterable[Blocked], last: frozenset[int] = frozenset()) -> Unlo
     chain = _chain(free, best)
     order = _greedy(rows, [cluster for cluster in everything if cluster not in last], chain)
     order = _greedy(rows, [cluster for cluster in everything if cluster in last], order)
-    return Unlock(steps=_steps(rows, order), best=tuple(_top(best[size]) for size in SIZES if best.get(size)))
+    return Unlock(steps=_steps(rows, order), best=tuple(_top(best[size]) for size in SIZES if best[size][0][1]))
 
 
 def unlocked(weights: Mapping[frozenset[int], int], fixed: frozenset[int]) -> int:
@@ -171,15 +171,15 @@ def _chain(
     small = {by: n for by, n in weights.items() if by <= inside}
     for _, five in best[SIZES[-1]]:
         last = share(five, SIZES[2])
-        if last < found[0][0]:
+        if last + 2 < found[0][0]:
             break
         for three in combinations(sorted(five), min(3, len(five))):
             middle = share(three, SIZES[1])
-            if min(last, middle) < found[0][0]:
+            if last + middle + 1 < found[0][0]:
                 continue
             for one in three:
                 shares = (share((one,), SIZES[0]), middle, last)
-                score = (min(shares), sum(shares))
+                score = (sum(shares), min(shares))
                 if score > found[0]:
                     found = (score, [one, *_rest(three, (one,)), *_rest(five, three)])
     return _tidy(small, found[1])

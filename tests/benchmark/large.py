@@ -31,9 +31,9 @@ from neuronqa.domain.outcome import Check, Kind, Outcome
 from neuronqa.domain.plan import PlanGroup
 from neuronqa.domain.policy import Policy, applies
 from neuronqa.domain.workload import HfSpec, Workload
+from neuronqa.report.build import triaged
 from neuronqa.sweep.policies import load_policy
 from neuronqa.sweep.standings import partial_standings
-from neuronqa.report.build import triaged
 
 FAMILIES: Final = 220
 HOSTILE: Final = ("<script>alert(1)</script>", "\x1b[31mred\x1b[0m", "\u202eltr", "=HYPERLINK(1)", "]]>", "a\\|b `c`")
