@@ -14,7 +14,7 @@ from neuronqa.db.store import Store
 from neuronqa.domain.workload import Workload
 from neuronqa.report.build import triaged
 from neuronqa.sweep.standings import standings
-from tests.builders import COMPILED, EAGER, open_sweep, record, summary
+from tests.builders import COMPILED, EAGER, open_sweep, record, summary, vector
 
 
 def sweep(
@@ -22,7 +22,7 @@ def sweep(
 ) -> int:
     """A finished, triaged sweep."""
     store = Store(engine)
-    sweep_id = open_sweep(store, plan_id, name=name, passes=build)
+    sweep_id = open_sweep(store, plan_id, name=name, build=vector(passes=build))
     store.write(sweep_id, [replace(one, ticket=f"{name[:8]}{one.ticket}"[:40]) for one in records])
     store.finish_sweep(sweep_id, "done", 1.0, summary(**changes))
     with engine.connect() as db:
