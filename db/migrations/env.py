@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import create_engine
 
-from neuronqa.db.tables import metadata
+from neuronqa.db.schema import metadata
 
 
 def migrate(connection) -> None:

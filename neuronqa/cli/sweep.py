@@ -130,12 +130,13 @@ def _policy_of(name: str, db: str | None) -> Policy:
 
 def _print(name: str, db: str | None, gate: str | None, *, as_json: bool) -> ExitCode:
     from neuronqa.db.engine import open_engine
-    from neuronqa.report.build import build
+    from neuronqa.report.build import build, triaged
     from neuronqa.report.text import print_report
     from neuronqa.report.value import to_json
     from neuronqa.sweep.policies import GateExpression
 
     engine = open_engine(db)
+    triaged(engine, name)
     with engine.connect() as connection:
         report = build(connection, name)
     if as_json:

@@ -13,13 +13,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Connection, Engine
 
 from neuronqa.bundled import folder
-from neuronqa.db import queries
+from neuronqa.db import clusters, queries
+from neuronqa.db.clusters import ClusterCount
 from neuronqa.errors import NeuronQAError
-from neuronqa.report.build import build, causes
+from neuronqa.report.build import build
 from neuronqa.report.text import percent, span
 from neuronqa.report.value import VERDICTS_ARE_FOR, cause_json, to_json
-from neuronqa.sweep.standings import standings
-from neuronqa.triage.causes import Cluster
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -60,7 +59,7 @@ def create_app(engine: Engine) -> FastAPI:
         return pages.show(
             "overview.html",
             report=build(db, row.name),
-            clusters=causes(db, row, standings(db, row)),
+            clusters=clusters.counts(db, row.id),
             sweeps=queries.sweeps(db),
         )
 
@@ -72,10 +71,10 @@ def create_app(engine: Engine) -> FastAPI:
     def cluster_json(db: Reading, key: str, sweep: str | None = None) -> JSONResponse:
         row = queries.sweep(db, sweep)
         cluster = _cluster(db, row, key)
-        found = queries.members(db, row.id, cluster.cause.check, cluster.cause.outcome)
+        found = clusters.worst(db, row.id, cluster.cluster.id)
         body = [
             {"attempt": m.attempt, "workload": m.workload, "family": m.family, "class_name": m.class_name}
-            | {"variant": str(m.variant), "kind": m.kind.value, "measure": m.measure, "words": m.words}
+            | {"variant": str(m.variant), "kind": m.attempt_kind.value, "measure": m.measure, "words": m.words}
             for m in found
         ]
         return JSONResponse({"schema_version": 1, "sweep": row.name, "cluster": cause_json(cluster), "cases": body})
@@ -84,7 +83,7 @@ def create_app(engine: Engine) -> FastAPI:
     def cluster_page(db: Reading, key: str, sweep: str | None = None) -> HTMLResponse:
         row = queries.sweep(db, sweep)
         cluster = _cluster(db, row, key)
-        found = queries.members(db, row.id, cluster.cause.check, cluster.cause.outcome)
+        found = clusters.worst(db, row.id, cluster.cluster.id)
         return pages.show("cluster.html", sweep=row, cluster=cluster, members=found)
 
     return app
@@ -105,8 +104,8 @@ class _Pages:
         return HTMLResponse(self._environment.get_template(name).render(**values), status_code=status)
 
 
-def _cluster(db: Connection, row: queries.SweepRow, key: str) -> Cluster:
-    for cluster in causes(db, row, standings(db, row)):
-        if cluster.cause.key == key:
-            return cluster
+def _cluster(db: Connection, row: queries.SweepRow, key: str) -> ClusterCount:
+    for one in clusters.counts(db, row.id):
+        if one.cluster.key == key:
+            return one
     raise HTTPException(404, "no such cluster in this sweep")

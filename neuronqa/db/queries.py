@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, exists, func, select
 
 from neuronqa.db import tables as t
+from neuronqa.db.columns import escape
 from neuronqa.domain.case import AttemptKind, Variant
 from neuronqa.domain.catalog import CatalogInfo, Source
 from neuronqa.domain.outcome import Check, Kind, Outcome
@@ -72,7 +73,7 @@ def sweep(db: Connection, name: str | None = None) -> SweepRow:
         .join(t.build, t.build.c.id == t.sweep.c.build_id)
     )
     if name:
-        asked = t.escape(name)
+        asked = escape(name)
         query = query.where(t.sweep.c.name.startswith(asked, autoescape=True)).order_by(t.sweep.c.name != asked)
     rows = db.execute(query.order_by(t.sweep.c.id.desc()).limit(2)).all()
     exact = [row for row in rows if row.name == name]
@@ -162,6 +163,34 @@ def workloads(db: Connection, hashes: Sequence[str]) -> dict[str, Workload]:
     return found
 
 
+def workload_ids(db: Connection, hashes: Sequence[str]) -> dict[str, int]:
+    """The ids of these workloads by hash."""
+    found: dict[str, int] = {}
+    for start in range(0, len(hashes), 500):
+        query = select(t.workload.c.hash, t.workload.c.id).where(t.workload.c.hash.in_(hashes[start : start + 500]))
+        found.update({row.hash: row.id for row in db.execute(query)})
+    return found
+
+
+def plan_of(db: Connection, sweep_id: int) -> int:
+    """The id of a sweep's plan."""
+    return int(db.execute(select(t.sweep.c.plan_id).where(t.sweep.c.id == sweep_id)).scalar_one())
+
+
+def sweep_name(db: Connection, sweep_id: int) -> str:
+    """The name of the sweep of this id."""
+    return str(db.execute(select(t.sweep.c.name).where(t.sweep.c.id == sweep_id)).scalar_one())
+
+
+def builds(db: Connection, sweep_ids: Sequence[int]) -> dict[int, int]:
+    """The build's id of each of these sweeps."""
+    found: dict[int, int] = {}
+    for start in range(0, len(sweep_ids), 500):
+        query = select(t.sweep.c.id, t.sweep.c.build_id).where(t.sweep.c.id.in_(sweep_ids[start : start + 500]))
+        found.update({row.id: row.build_id for row in db.execute(query)})
+    return found
+
+
 def findings(
     db: Connection, sweep_id: int, kinds: Sequence[str] = COUNTING, workloads: Sequence[str] | None = None
 ) -> dict[str, dict[tuple[Variant, Check], Outcome]]:
@@ -195,18 +224,18 @@ def findings(
 
 def _add_findings(found: dict[str, dict[tuple[Variant, Check], Outcome]], rows: Iterable[Row[Any]]) -> None:
     for row in rows:
-        key = (_variant(row.variant), Check(row.check))
-        found.setdefault(row.hash, {}).setdefault(key, _outcome(row.outcome, row.detail))
+        key = (variant(row.variant), Check(row.check))
+        found.setdefault(row.hash, {}).setdefault(key, outcome(row.outcome, row.detail))
 
 
 @lru_cache(maxsize=1 << 16)
-def _outcome(kind: str, detail: str) -> Outcome:
+def outcome(kind: str, detail: str) -> Outcome:
     """A sweep has many rows and few outcomes."""
     return Outcome(Kind(kind), detail)
 
 
 @lru_cache(maxsize=1 << 10)
-def _variant(text: str) -> Variant:
+def variant(text: str) -> Variant:
     return Variant.parse(text)
 
 
@@ -298,110 +327,6 @@ def blob(db: Connection, blob_id: int | None) -> dict[str, Any]:
     data = db.execute(select(t.blob.c.data).where(t.blob.c.id == blob_id)).scalar_one()
     value: dict[str, Any] = json.loads(zlib.decompress(data))
     return value
-
-
-@dataclass(frozen=True, kw_only=True)
-class Blocked:
-    """One failing outcome of one workload in one variant: of its counting attempts and of probes."""
-
-    workload: str
-    variant: Variant
-    check: Check
-    outcome: Outcome
-    attempts: int
-    example: int
-    """Attempt id of the first occurrence."""
-
-
-def blockers(db: Connection, sweep_id: int) -> Iterator[Blocked]:
-    """Every failing outcome of counting attempts and probes, per workload and variant."""
-    query = (
-        select(
-            t.workload.c.hash,
-            t.case.c.variant,
-            t.blocker.c.check,
-            t.blocker.c.kind,
-            t.blocker.c.detail,
-            func.count(),
-            func.min(t.attempt.c.id),
-        )
-        .select_from(t.blocker)
-        .join(t.attempt, t.attempt.c.id == t.blocker.c.attempt_id)
-        .join(t.case, t.case.c.id == t.attempt.c.case_id)
-        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
-        .where(valid(sweep_id, BLOCKING))
-        .group_by(t.workload.c.hash, t.case.c.variant, t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
-        .order_by(func.min(t.attempt.c.id), t.blocker.c.check, t.blocker.c.kind, t.blocker.c.detail)
-    )
-    for workload_hash, variant, check, kind, detail, n, first in db.execute(query):
-        yield Blocked(
-            workload=workload_hash,
-            variant=Variant.parse(variant),
-            check=Check(check),
-            outcome=Outcome(Kind(kind), detail),
-            attempts=n,
-            example=first,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Member:
-    """One attempt that failed by a given cause."""
-
-    attempt: int
-    kind: AttemptKind
-    workload: str
-    family: str
-    class_name: str
-    variant: Variant
-    measure: float | None
-    words: str
-    """The judge's one sentence."""
-
-
-def members(db: Connection, sweep_id: int, check: Check, outcome: Outcome, limit: int = 200) -> list[Member]:
-    """Attempts of a sweep whose `check` failed by `outcome`, worst measure first."""
-    query = (
-        select(
-            t.attempt.c.id,
-            t.attempt.c.kind,
-            t.workload.c.hash,
-            t.workload.c.family,
-            t.workload.c.class_name,
-            t.case.c.variant,
-            t.result.c.measure,
-            t.result.c.blob_id,
-        )
-        .select_from(t.blocker)
-        .join(t.attempt, t.attempt.c.id == t.blocker.c.attempt_id)
-        .join(t.case, t.case.c.id == t.attempt.c.case_id)
-        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
-        .join(
-            t.result,
-            and_(t.result.c.attempt_id == t.attempt.c.id, t.result.c.check == t.blocker.c.check),
-        )
-        .where(
-            valid(sweep_id, BLOCKING),
-            t.blocker.c.check == check.value,
-            t.blocker.c.kind == outcome.kind.value,
-            t.blocker.c.detail == outcome.detail,
-        )
-        .order_by(t.result.c.measure.desc().nulls_last(), t.attempt.c.id)
-        .limit(limit)
-    )
-    return [
-        Member(
-            attempt=row.id,
-            kind=AttemptKind(row.kind),
-            workload=row.hash,
-            family=row.family,
-            class_name=row.class_name,
-            variant=Variant.parse(row.variant),
-            measure=row.measure,
-            words=str(blob(db, row.blob_id).get("words", "")),
-        )
-        for row in db.execute(query)
-    ]
 
 
 def _sweep_row(row: Row[Any]) -> SweepRow:

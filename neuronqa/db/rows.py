@@ -50,6 +50,8 @@ class ControlVerdict:
     expected: str
     judged: str
     caught: bool
+    fault: str = ""
+    """What was planted, in one text for one fault, whatever the host; empty for a good twin."""
 
 
 def evidence_key(body: bytes) -> str:
@@ -198,4 +200,5 @@ def control_row(sweep_id: int, attempt_id: int, verdict: ControlVerdict) -> Row:
         "expected": verdict.expected,
         "judged": verdict.judged,
         "caught": verdict.caught,
+        "fault": verdict.fault or None,
     }

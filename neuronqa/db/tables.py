@@ -5,8 +5,6 @@ Rows about results are insert-only. Long texts (evidence, stacks, operator lists
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -17,59 +15,12 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     SmallInteger,
     String,
     Table,
-    Text,
-    TypeDecorator,
 )
-from sqlalchemy.engine import Dialect
 
-NAMING: Final = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_name)s",
-    "pk": "pk_%(table_name)s",
-}
-
-metadata = MetaData(naming_convention=NAMING)
-
-Id = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite numbers rows by itself only for a column that is exactly INTEGER."""
-
-
-class SafeText(TypeDecorator[str]):
-    """Any Python string, in any database: NUL and lone surrogates, which PostgreSQL refuses, are written as escapes."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else escape(value)
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else unescape(str(value))
-
-
-def escape(text: str) -> str:
-    """Reversibly replace what a database refuses: backslash, NUL and surrogates become backslash escapes."""
-    if text.isascii() and "\\" not in text and "\0" not in text:
-        return text
-    return "".join(_escaped(ch) for ch in text)
-
-
-def unescape(text: str) -> str:
-    """Undo :func:`escape`."""
-    if "\\" not in text:
-        return text
-    parts = text.split("\\")
-    return parts[0] + "".join(chr(int(part[:4], 16)) + part[4:] for part in parts[1:])
-
-
-def _escaped(ch: str) -> str:
-    return f"\\{ord(ch):04x}" if ch in "\\\0" or "\ud800" <= ch <= "\udfff" else ch
-
+from neuronqa.db.columns import Id, SafeText, metadata
 
 workload = Table(
     "workload",
@@ -108,6 +59,7 @@ plan_group = Table(
     Column("class_name", SafeText, nullable=False),
     Column("entries", Integer, nullable=False),
     Column("downloads", BigInteger, nullable=False),
+    Index("ix_plan_group_plan_id_kernel_key", "plan_id", "kernel_key"),
 )
 """Entries that share listing outcome, kernel key and workload share every verdict: they are one group."""
 
@@ -255,6 +207,7 @@ control = Table(
     Column("expected", String(80), nullable=False),
     Column("judged", String(80), nullable=False),
     Column("caught", Boolean, nullable=False),
+    Column("fault", SafeText, nullable=True),
 )
 """The key of the controls: only the driver holds it while a sweep runs; the rows are written with the verdicts."""
 

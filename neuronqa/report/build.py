@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
-from neuronqa.db import queries
+from neuronqa.db import cluster_store, queries
 from neuronqa.db.engine import shown
 from neuronqa.db.queries import SweepRow
 from neuronqa.domain.ladder import Evidence, Weight, gates
@@ -16,7 +16,8 @@ from neuronqa.errors import BadInput
 from neuronqa.report import value
 from neuronqa.report.value import Report
 from neuronqa.sweep.standings import Standings, standings
-from neuronqa.triage.causes import Cluster, clusters
+from neuronqa.triage.analysis import preview
+from neuronqa.triage.settle import triage
 
 
 def build(db: Connection, name: str | None = None) -> Report:
@@ -37,12 +38,16 @@ def build(db: Connection, name: str | None = None) -> Report:
     return report
 
 
-def causes(db: Connection, row: SweepRow, settled: Standings) -> list[Cluster]:
-    """Every root cause of a sweep: what failed and was asked for. Nothing else keeps an entry off."""
-    policy = Policy.from_json(row.policy)
-    asked = {pair for rung in policy.rungs for pair in policy.asks(rung)}
-    failing = (one for one in queries.blockers(db, row.id) if (one.variant, one.check) in asked)
-    return clusters(failing, settled.groups, settled.standing_by)
+def triaged(engine: Engine, name: str | None = None) -> int:
+    """Triage a sweep and keep its report for whoever reads; returns how many clusters it has."""
+    count = triage(engine, name)
+    with engine.connect() as db:
+        row = queries.sweep(db, name)
+        report = build(db, row.name) if row.summary is not None else None
+    if report is not None:
+        with engine.begin() as db:
+            cluster_store.keep_report(db, row.id, value.to_json(report))
+    return count
 
 
 def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
@@ -55,7 +60,7 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
     evidence: Counter[Evidence] = Counter()
     for group in counted:
         evidence[group.state.evidence] += group.entries
-    found = causes(db, row, settled)
+    found = preview(db, row, settled)
     done = queries.work(db, row.id)
     return Report(
         sweep=row.name,

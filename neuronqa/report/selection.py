@@ -7,15 +7,11 @@ from collections.abc import Callable
 from sqlalchemy import Connection
 
 from neuronqa.catalog.select import Results
-from neuronqa.db import queries
+from neuronqa.db import clusters, queries
 from neuronqa.db.engine import open_engine
-from neuronqa.db.queries import SweepRow
 from neuronqa.domain.ladder import EntryState
 from neuronqa.domain.outcome import Rung, Standing
-from neuronqa.errors import BadInput
-from neuronqa.report.build import causes
-from neuronqa.sweep.standings import partial_standings, standings
-from neuronqa.triage.causes import KEY_VERSION
+from neuronqa.sweep.standings import partial_standings
 
 
 def results_in(db: str | None) -> Results:
@@ -43,27 +39,12 @@ def failed(db: Connection, name: str) -> frozenset[str]:
     return queries.entry_names(db, row.plan_id, groups)
 
 
-def in_cluster(db: Connection, key: str) -> frozenset[str]:
-    """Ids of the entries in whose verdict a root cause stands, in the newest sweep that saw it.
-
-    Raises BadInput when no sweep of this database did.
-    """
-    for found in queries.sweeps(db):
-        row = queries.sweep(db, found.name)
-        names = _cluster(db, row, key)
-        if names is not None:
-            return names
-    hint = f"`neuronqa triage list` shows keys; they begin with {KEY_VERSION}:"
-    raise BadInput(f"no sweep in this database has a root cause {key[:40]!r}", hint=hint)
-
-
-def _cluster(db: Connection, row: SweepRow, key: str) -> frozenset[str] | None:
-    settled = standings(db, row)
-    for cluster in causes(db, row, settled):
-        if cluster.cause.key == key:
-            groups = [group for group, by in settled.standing_by.items() if by in cluster.workloads]
-            return queries.entry_names(db, row.plan_id, groups)
-    return None
+def in_cluster(db: Connection, named: str) -> frozenset[str]:
+    """Ids of the entries in whose verdict a cluster (by its id or a cause key it holds) stands, in the newest sweep
+    that saw it. Raises BadInput when there is no such cluster."""
+    found = clusters.cluster(db, named)
+    plan_id = queries.plan_of(db, found.seen_sweep_id)
+    return queries.entry_names(db, plan_id, clusters.blocked_groups(db, found.seen_sweep_id, found.id))
 
 
 def _fails(state: EntryState) -> bool:

@@ -150,20 +150,22 @@ def _flattering(report: Report) -> RenderableType:
 def _causes(report: Report) -> RenderableType:
     if not report.causes:
         return Text("No root causes: nothing failed that was run.")
-    title = f"Root causes (top {len(report.causes)} of {report.cause_count})"
+    title = f"Fix next (top {len(report.causes)} of {report.cause_count} root causes)"
     table = Table(title=title, title_justify="left", title_style="bold")
     table.add_column("key", style="dim", no_wrap=True)
     table.add_column("outcome", overflow="fold")
     table.add_column("at fault")
     table.add_column("entries blocked", justify="right")
     table.add_column("by it alone", justify="right")
-    for cluster in report.causes:
+    table.add_column("unlocked so far", justify="right")
+    for one in report.causes:
         table.add_row(
-            cluster.cause.key,
-            escape(str(cluster.cause.outcome)),
-            cluster.cause.at_fault.value,
-            f"{cluster.entries:,}",
-            f"{cluster.sole_entries:,}",
+            one.cluster.key,
+            escape(str(one.cluster.outcome)),
+            one.cluster.at_fault.value,
+            f"{one.entries:,}",
+            f"{one.sole_entries:,}",
+            f"{one.unlocked_entries:,}",
         )
     return table
 

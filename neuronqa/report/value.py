@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from neuronqa.db.clusters import ClusterCount
 from neuronqa.domain.case import Variant
 from neuronqa.domain.catalog import CatalogInfo
 from neuronqa.domain.ladder import EntryState, Evidence, Gate, Group
 from neuronqa.domain.outcome import AtFault, Check, Outcome, Rung, Standing
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import InvariantBroken
-from neuronqa.triage.causes import Cluster
 
 SCHEMA_VERSION: Final = 1
 TOP_CAUSES: Final = 10
@@ -78,7 +78,7 @@ class Report:
     wall_s: float
     cores: int
     database: str
-    causes: tuple[Cluster, ...]
+    causes: tuple[ClusterCount, ...]
     cause_count: int
 
     @property
@@ -219,19 +219,25 @@ def to_json(report: Report) -> dict[str, Any]:
 VERDICTS_ARE_FOR: Final = "shrunken, randomly initialised twins of the registered models"
 
 
-def cause_json(cluster: Cluster) -> dict[str, Any]:
-    """One root cause as JSON."""
+def cause_json(one: ClusterCount) -> dict[str, Any]:
+    """One root cause as JSON. `cluster` is null where the sweep has not been triaged."""
     return {
-        "key": cluster.cause.key,
-        "check": cluster.cause.check.value,
-        "rung": cluster.cause.rung.value,
-        "outcome": str(cluster.cause.outcome),
-        "at_fault": cluster.cause.at_fault.value,
-        "workloads": len(cluster.workloads),
-        "entries": cluster.entries,
-        "sole_entries": cluster.sole_entries,
-        "downloads": cluster.downloads,
-        "example_attempt": cluster.example,
+        "cluster": one.cluster.id if one.cluster.id > 0 else None,
+        "key": one.cluster.key,
+        "state": one.state.value,
+        "check": one.cluster.check.value,
+        "rung": one.cluster.rung.value,
+        "outcome": str(one.cluster.outcome),
+        "at_fault": one.cluster.at_fault.value,
+        "assignee": one.cluster.assignee,
+        "workloads": one.workloads,
+        "cases": one.cases,
+        "entries": one.entries,
+        "downloads": one.downloads,
+        "sole_entries": one.sole_entries,
+        "place": one.place,
+        "unlocked_entries": one.unlocked_entries,
+        "example_attempt": one.example,
     }
 
 

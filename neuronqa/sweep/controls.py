@@ -18,6 +18,7 @@ from neuronqa.db.rows import ControlVerdict
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import AttemptKind, Variant
 from neuronqa.domain.finding import Finding
+from neuronqa.domain.identity import canonical_json
 from neuronqa.domain.job import Job, Ticket
 from neuronqa.domain.outcome import Check, Kind, Rung, Stage, Standing
 from neuronqa.domain.policy import Policy
@@ -59,7 +60,15 @@ class Control:
             expected=" | ".join(self.expected),
             judged=judged[:80],
             caught=any(_caught(judged.partition("(")[0], expected) for expected in self.expected),
+            fault=self.label,
         )
+
+    @property
+    def label(self) -> str:
+        """What is planted: the device's fault, else the host that is at fault itself; empty for a good twin."""
+        if self.expected == (PASSES,):
+            return ""
+        return canonical_json(self.fault) if self.fault else self.workload.spec.family
 
 
 def load_controls(policy: Policy) -> list[Control]:
@@ -147,4 +156,11 @@ def _caught(judged: str, expected: str) -> bool:
 
 def verdict(row: Any) -> ControlVerdict:
     """A stored control row as the value it was written from."""
-    return ControlVerdict(name=row.name, guards=row.guards, expected=row.expected, judged=row.judged, caught=row.caught)
+    return ControlVerdict(
+        name=row.name,
+        guards=row.guards,
+        expected=row.expected,
+        judged=row.judged,
+        caught=row.caught,
+        fault=row.fault or "",
+    )

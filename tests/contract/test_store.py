@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import IntegrityError
 
-from neuronqa.db import planning, queries
+from neuronqa.db import planning, queries, schema
 from neuronqa.db import tables as t
+from neuronqa.db.occurrences import occurrences
 from neuronqa.db.rows import ControlVerdict
 from neuronqa.db.store import Store
 from neuronqa.domain.case import AttemptKind, Case, Variant
@@ -92,7 +93,7 @@ def found(engine: Engine, sweep_id: int, of: Workload, variant: Variant = EAGER)
 def test_the_migrations_and_the_tables_in_code_describe_the_same_schema(engine: Engine) -> None:
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
-        assert compare_metadata(context, t.metadata) == []
+        assert compare_metadata(context, schema.metadata) == []
 
 
 # --- plans
@@ -322,7 +323,7 @@ def test_every_kind_of_outcome_is_kept_with_any_detail(store: Store, sweep_id: i
     store.write(sweep_id, [record(of, EAGER, [Finding(check=Check.RUN, outcome=said)]) for of, said in written])
     with store.engine.connect() as db:
         read = queries.findings(db, sweep_id)
-        blocked = {(b.workload, b.outcome) for b in queries.blockers(db, sweep_id)}
+        blocked = {(b.workload, b.outcome) for b in occurrences(db, sweep_id)}
     for of, outcome in written:
         assert read[of.hash] == {(EAGER, Check.RUN): outcome}
         assert ((of.hash, outcome) in blocked) == (outcome.standing is Standing.FAIL)
@@ -336,8 +337,9 @@ def test_what_a_stranger_wrote_reads_back(store: Store, sweep_id: int, detail: s
     finding = said(Check.RUN, Kind.RUN_ERROR, detail, evidence={"words": words, words: [detail, {detail: words}]})
     store.write(sweep_id, [record(of, EAGER, [finding])])
     with store.engine.connect() as db:
-        members = queries.members(db, sweep_id, Check.RUN, Outcome.of(Kind.RUN_ERROR, detail), limit=1000)
-    assert words in [m.words for m in members if m.workload == of.hash]
+        attempt = next(o.attempt for o in occurrences(db, sweep_id) if o.workload == of.hash)
+        kept = db.execute(select(t.result.c.blob_id).where(t.result.c.attempt_id == attempt)).scalar_one()
+        assert queries.blob(db, kept)["words"] == words
 
 
 def test_a_measure_is_kept_and_nan_is_none(store: Store, sweep_id: int) -> None:
@@ -348,20 +350,8 @@ def test_a_measure_is_kept_and_nan_is_none(store: Store, sweep_id: int) -> None:
     for of, outcome, measure in zip(pool, outcomes, measures, strict=True):
         store.write(sweep_id, [record(of, EAGER, [Finding(check=Check.PARITY, outcome=outcome, measure=measure)])])
     with store.engine.connect() as db:
-        kept = [queries.members(db, sweep_id, Check.PARITY, outcome)[0].measure for outcome in outcomes]
+        kept = list(db.execute(select(t.result.c.measure).order_by(t.result.c.attempt_id)).scalars())
     assert kept == [None, 1.5, 0.0, math.inf, None, 1e308, 5e-324]
-
-
-def test_members_are_worst_first_and_those_without_a_measure_last(store: Store, sweep_id: int) -> None:
-    outcome = Outcome(Kind.PARITY_SCALE)
-    measures = [(A, 3.0), (B, math.inf), (C, None)]
-    store.write(
-        sweep_id,
-        [record(w, EAGER, [Finding(check=Check.PARITY, outcome=outcome, measure=m)]) for w, m in measures],
-    )
-    with store.engine.connect() as db:
-        assert [m.workload for m in queries.members(db, sweep_id, Check.PARITY, outcome)] == [B.hash, A.hash, C.hash]
-        assert len(queries.members(db, sweep_id, Check.PARITY, outcome, limit=2)) == 2
 
 
 def test_a_ticket_is_written_once(store: Store, sweep_id: int) -> None:
@@ -437,7 +427,7 @@ def test_every_failing_outcome_of_a_check_is_a_blocker_once(store: Store, sweep_
     blocked = failed(COMPILED, Check.COMPILE, Kind.COMPILE_REFUSED, "NCC_1")
     store.write(sweep_id, [record(A, EAGER, falls), record(A, COMPILED, blocked), record(B, EAGER)])
     with store.engine.connect() as db:
-        rows = [(b.workload, b.variant, str(b.outcome), b.attempts) for b in queries.blockers(db, sweep_id)]
+        rows = [(b.workload, b.variant, str(b.outcome), b.attempts) for b in occurrences(db, sweep_id)]
     assert rows == [
         (A.hash, EAGER, "fallback:no-kernel(aten::a)", 1),
         (A.hash, EAGER, "fallback:no-kernel(aten::b)", 1),
@@ -457,7 +447,7 @@ def test_only_records_and_solo_runs_count(store: Store, sweep_id: int) -> None:
         assert bool(found(store.engine, sweep_id, of)) is kind.counts
     with store.engine.connect() as db:
         work = queries.work(db, sweep_id)
-        blocked = {b.workload for b in queries.blockers(db, sweep_id)}
+        blocked = {b.workload for b in occurrences(db, sweep_id)}
     assert work.by_kind == {kind.value: 1 for kind in AttemptKind}
     assert (work.attempts, work.workloads, work.cases) == (7, 2, 2)
     # Probes add blockers although they never count.
@@ -472,8 +462,7 @@ def test_a_solo_run_replaces_the_record_it_was_made_for_entirely(store: Store, s
     assert found(store.engine, sweep_id, A, COMPILED) == {Check.RUN: Outcome(Kind.RUN_PASS)}
     assert found(store.engine, sweep_id, A, EAGER)[Check.LOAD] == Outcome(Kind.LOAD_OOM)
     with store.engine.connect() as db:
-        assert [str(b.outcome) for b in queries.blockers(db, sweep_id)] == ["load:oom"]
-        assert queries.members(db, sweep_id, Check.RUN, Outcome(Kind.RUN_CRASH, "SIGSEGV")) == []
+        assert [str(b.outcome) for b in occurrences(db, sweep_id)] == ["load:oom"]
 
 
 def test_the_first_attempt_counts(store: Store, sweep_id: int) -> None:

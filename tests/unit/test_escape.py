@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from neuronqa.db.tables import escape, unescape
+from neuronqa.db.columns import escape, unescape
 
 
 @given(st.text(st.characters()))

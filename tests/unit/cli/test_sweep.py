@@ -202,7 +202,7 @@ def test_what_a_sweep_said_selects_what_the_next_one_runs(sweep: Sweep, neuronqa
 
 
 @pytest.mark.parametrize(
-    ("expression", "words"), [("failed:nobody", "no sweep called"), ("cluster:ck1:0000", "no sweep in this database")]
+    ("expression", "words"), [("failed:nobody", "no sweep called"), ("cluster:ck1:0000", "there is no cluster")]
 )
 def test_a_result_nobody_found_is_bad_input(sweep: Sweep, expression: str, words: str) -> None:
     assert sweep().code == 0

@@ -1,0 +1,13 @@
+"""Every table there is, in one metadata: what the migrations are held to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import MetaData
+
+from neuronqa.db import cluster_tables, columns, tables
+
+MODULES: Final = (tables, cluster_tables)
+
+metadata: Final[MetaData] = columns.metadata
