@@ -63,10 +63,13 @@ def _pulled() -> Path:
 def known() -> dict[str, str]:
     """Names that can be opened, and where each is found."""
     found = {TOP: "offline edition"}
-    for folder in (*_shelves(), bundled.folder("catalogs")):
+    for folder in _shelves():
         for place in sorted(folder.iterdir()):
-            if _is_catalog(place):
+            if _is_catalog(place) or files.readable(place):
                 found.setdefault(place.name, str(place))
+    for place in sorted(bundled.folder("catalogs").iterdir()):
+        if _is_catalog(place):
+            found.setdefault(place.name, str(place))
     for place in sorted(_pulled().glob("*")):
         pulled = newest(place)
         if pulled:
@@ -78,7 +81,7 @@ def _whole(name: str) -> Catalog:
     if not _NAME.fullmatch(name) or _is_catalog(Path(name)) or files.readable(Path(name)):
         return read(Path(name))
     for folder in _shelves():
-        if _is_catalog(folder / name):
+        if _is_catalog(folder / name) or files.readable(folder / name):
             return read(folder / name)
     pulled = newest(pulled_folder(name))
     if pulled:

@@ -1,7 +1,8 @@
 """What catalogs cost: `python -m tests.benchmark.catalog [ENTRIES]`, JSON on stdout.
 
 Generates the offline edition, writes a catalog of ENTRIES (1,000,000) that uses its configs, reads it, and plans it in
-a cold and in a warm cache. CPU seconds here and in children, and the largest resident size of each.
+a cold and in a warm cache, stores its plan and selects half of it. CPU seconds here and in children, and the largest
+resident size of each.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from neuronqa import catalog as catalogs
 from neuronqa.catalog import offline
 from neuronqa.catalog.snapshot import Snapshot, SnapshotWriter
+from neuronqa.db.engine import open_engine
+from neuronqa.db.store import Store
 from neuronqa.domain.catalog import Source
 from neuronqa.sweep.census import census
-from neuronqa.sweep.plan import PLANNER
+from neuronqa.sweep.plan import PLANNER, make_plan
 
 
 def measured(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
@@ -70,6 +74,10 @@ def main(count: int) -> None:
         found, cold = measured(lambda: census(large))
         planned = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         _, warm = measured(lambda: census(large))
+        store = Store(open_engine(str(Path(home) / "plan.db"), create=True))
+        _, storing = measured(lambda: make_plan(large, store))
+        stored = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        half, selecting = measured(lambda: catalogs.selected(large, f"top-{count // 2}"))
         configs = [pair for _, pair in zip(range(found.configs), edition.configs(), strict=False)]
         told = {
             "entries": count,
@@ -78,9 +86,16 @@ def main(count: int) -> None:
             "read": {**reading, "us_per_entry": round(reading["cpu_s"] / count * 1e6, 1)},
             "plan_cold": {**cold, "ms_per_config": round(cold["children_cpu_s"] / found.configs * 1e3, 2)},
             "plan_warm": {**warm, "us_per_entry": round(warm["cpu_s"] / count * 1e6, 1)},
+            "plan_stored": {**storing, "us_per_entry": round(storing["cpu_s"] / count * 1e6, 1)},
+            "select_half": {**selecting, "us_per_entry": round(selecting["cpu_s"] / count * 1e6, 1)},
+            "selected": half.info.registered,
             "configs": found.configs,
             "kernel_keys": len(found.kernel_keys),
-            "driver_resident_mb": {"before": round(resident, 1), "after_plan": round(planned, 1)},
+            "driver_resident_mb": {
+                "before": round(resident, 1),
+                "after_plan": round(planned, 1),
+                "after_storing": round(stored, 1),
+            },
             "planner_resident_mb": {"one": planner_resident_mb(configs[:1]), "all": planner_resident_mb(configs)},
         }
     print(json.dumps(told, indent=2))

@@ -45,13 +45,19 @@ class Budget:
             self.waited_s += pause
             self._sleep(pause)
 
-    def release(self, info: RateLimitInfo | None) -> None:
-        """A request is back; `info` is what its response said of the limit."""
+    def hear(self, info: RateLimitInfo | None) -> None:
+        """What the headers of a response say, as soon as they are there: its body may take minutes."""
+        with self._lock:
+            if info is not None:
+                self._believe(info, self._flying - 1)
+            self._told = True
+            self._lock.notify_all()
+
+    def release(self) -> None:
+        """A request is over, whatever came of it."""
         with self._lock:
             self._flying -= 1
             self._told = True
-            if info is not None:
-                self._hear(info)
             self._lock.notify_all()
 
     def hold(self, seconds: float) -> None:
@@ -75,11 +81,11 @@ class Budget:
         self._flying += 1
         return None
 
-    def _hear(self, info: RateLimitInfo) -> None:
+    def _believe(self, info: RateLimitInfo, flying: int) -> None:
         """Believe the smaller count within a window, and the server's in a new one, less what is still under way."""
         resets = self._clock() + info.reset_in_seconds
         self._quota = info.limit if info.limit is not None else self._quota
         fresh = self._left is None or resets > self._resets + 2 * SLACK_S
-        said = info.remaining - (self._flying if fresh else 0)
+        said = info.remaining - (flying if fresh else 0)
         self._left = max(0, said) if fresh or self._left is None else min(self._left, info.remaining)
         self._resets = max(resets, self._resets) if not fresh else resets

@@ -89,12 +89,12 @@ class HubClient:
 
     def _once(self, url: str, budget: Budget, limit: int) -> tuple[Answer, str]:
         budget.acquire()
-        info = None
         try:
             with get_session().stream(
                 "GET", url, headers=self._headers, timeout=TIMEOUT_S, follow_redirects=False
             ) as response:
                 info = parse_ratelimit_headers(response.headers)
+                budget.hear(info)
                 if response.status_code == 429 and (info is None or info.remaining > 0):
                     budget.hold(_retry_after(response.headers.get("Retry-After", "")))
                 location = response.headers.get("Location", "") if response.is_redirect else ""
@@ -107,7 +107,7 @@ class HubClient:
         except httpx2.HTTPError as error:
             return Answer(0, message=f"{type(error).__name__}: {error}"), ""
         finally:
-            budget.release(info)
+            budget.release()
 
     def _ours(self, url: str) -> bool:
         here, there = urlsplit(self.endpoint), urlsplit(url)

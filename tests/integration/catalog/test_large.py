@@ -1,4 +1,4 @@
-"""A million entries take no more memory than the planner's imports and 150 MB, in the driver and in its child."""
+"""A million entries take no more memory than the imports and 150 MB, in the driver and in its planner."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ BOUND_MB = 150
 CENSUS = """
 import json, resource, sys
 from neuronqa import catalog
+from neuronqa.db.engine import open_engine
+from neuronqa.db.store import Store
 from neuronqa.sweep.census import census
+from neuronqa.sweep.plan import make_plan
+store = Store(open_engine(sys.argv[2], create=True))
 empty = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found = census(catalog.open(sys.argv[1]))
+make_plan(catalog.open(sys.argv[1], select="all"), store)
 me, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 counts = {status.value: count for status, count in found.statuses.items()}
 print(json.dumps({"counts": counts, "driver_mb": (me - empty) / 1024, "child_mb": child / 1024}))
@@ -31,7 +36,7 @@ print(json.dumps({"counts": counts, "driver_mb": (me - empty) / 1024, "child_mb"
 
 def planned(folder: Path, cache: Path) -> dict[str, object]:
     done = subprocess.run(
-        [sys.executable, "-c", CENSUS, str(folder)],
+        [sys.executable, "-c", CENSUS, str(folder), str(cache) + ".db"],
         capture_output=True,
         text=True,
         check=True,

@@ -62,6 +62,18 @@ def test_shelves_are_searched_first(home: Path, monkeypatch: pytest.MonkeyPatch)
     assert resolve.known()["mini"] == str(home / "shelf" / "mini")
 
 
+def test_files_on_a_shelf_have_names_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "shelf" / "configs" / "org").mkdir(parents=True)
+    (home / "shelf" / "configs" / "org" / "config.json").write_text("{}")
+    (home / "shelf" / "rows.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
+    (home / "shelf" / "notes.md").write_text("no catalog")
+    monkeypatch.setenv("NEURONQA_CATALOGS", f"{home / 'shelf'}")
+    assert [entry.id for entry in catalog.open("configs").entries()] == ["org"]
+    assert catalog.open("rows.jsonl[top-1]").info.registered == 1
+    assert {"configs", "rows.jsonl"} <= resolve.known().keys()
+    assert "notes.md" not in resolve.known()
+
+
 def test_a_shelf_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEURONQA_CATALOGS", "/no/such/shelf")
     with pytest.raises(EnvironmentFault, match="/no/such/shelf"):

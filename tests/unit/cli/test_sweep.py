@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from neuronqa.catalog.snapshot import SnapshotWriter
+from neuronqa.db import tables as t
+from neuronqa.db.engine import open_engine
 from neuronqa.device.prepare import Prepared
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.catalog import Entry, Source
@@ -38,6 +41,7 @@ KEYS: dict[str, set[str]] = {
 
 Sweep = Callable[..., Any]
 BUNDLED = controls.load_controls
+HARMFUL = set("\x1b\u202e\x07")
 
 
 @pytest.fixture
@@ -237,3 +241,34 @@ def test_a_corrupt_shard_stops_before_the_sweep_starts(sweep: Sweep, neuronqa: C
     assert said.code == 3
     assert f"{shard}, line 142" in said.err.splitlines()[-1]
     assert neuronqa("sweeps", "show", "--db", tmp_path / "s.db").code == 3, "there is no sweep"
+
+
+def test_hostile_ids_reach_no_terminal_and_no_path(sweep: Sweep, neuronqa: Command, tmp_path: Path) -> None:
+    """Ids a catalog may hold: they are data in the database, and nothing else anywhere."""
+    ids = (
+        "\x1b[2J\u202eevil\x07",
+        "../../../escape/evil",
+        "[red]evil[/red]",
+        "<script>evil()</script>",
+        "evil" * 2_500,
+    )
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    lines = ['schema_version = 1\nname = "hostile"\nsource = "file"']
+    for seed, name in enumerate(ids):
+        lines.append(f'[[entry]]\nid = {json.dumps(name)}\nfactory = "models.py:make"\nseed = {seed}')
+    (folder / "catalog.toml").write_text("\n".join(lines))
+    (folder / "models.py").write_text("def make():\n    raise NotImplementedError\n")
+    first = sweep("--catalog", folder, "--select", "id:*evil*", script=some_wrong)
+    assert first.code == 0, first.err
+    db = ("--db", tmp_path / "s.db")
+    said = [first, neuronqa("catalog", "show", folder), neuronqa("catalog", "plan", folder)]
+    said += [neuronqa(*verb, *db) for verb in (("report",), ("triage", "list"), ("sweeps", "list"), ("sweeps", "show"))]
+    for one in said:
+        assert one.code == 0, one.err
+        assert not HARMFUL & set(one.out + one.err)
+    engine = open_engine(str(tmp_path / "s.db"))
+    with engine.connect() as connection:
+        assert sorted(connection.execute(select(t.entry.c.name)).scalars()) == sorted(ids)
+    assert not [path for path in tmp_path.rglob("*") if "evil" in path.name]
+    assert not (tmp_path.parent / "escape").exists()
