@@ -25,6 +25,8 @@ ANSWERS: Final = Check.PARITY
 NOT_COMPARED: Final = ("curve/", "margin/", "again/")
 SHOWN: Final = 10
 NAMED: Final = 40
+BINS: Final = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+"""Edges of the histogram of errors, in tolerances."""
 GROUPS: Final = ("output", "token", "loss", "grad", "update", "buffer")
 """In the order in which a fault reaches them."""
 
@@ -290,4 +292,12 @@ def _counts(measured: list[Measured]) -> dict[str, Any]:
         "exempt": len(exempt),
         "exempt_by_reason": dict(Counter(one.exempt.value for one in exempt if one.exempt)),
         "exempt_tensors": sorted(one.name for one in exempt)[:NAMED],
+        "histogram": _histogram(measured),
     }
+
+
+def _histogram(measured: list[Measured]) -> dict[str, list[float] | list[int]]:
+    """How many deciding tensors are how far off, in tolerances: below the first edge, between two, from the last on."""
+    ratios = [one.ratio for one in measured if one.yardstick.exempt is None]
+    places = Counter(int(place) for place in np.searchsorted(BINS, ratios, side="right"))
+    return {"edges": list(BINS), "counts": [places[place] for place in range(len(BINS) + 1)]}
