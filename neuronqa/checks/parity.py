@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
 
-from neuronqa.checks import choices, operators, steps
+from neuronqa.checks import choices, operators, second, steps
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
 from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure, rms
 from neuronqa.domain.case import Mode, Phase
 from neuronqa.domain.finding import Finding
+from neuronqa.domain.identity import strict
 from neuronqa.domain.observation import Deviation, Observation
 from neuronqa.domain.outcome import Check, Kind, Outcome
 
@@ -32,6 +33,15 @@ GROUPS: Final = ("output", "token", "loss", "grad", "update", "buffer")
 
 
 def judge(seen: Seen) -> Finding:
+    """Judge the tensors; say beside it how another device compares, where one was recorded."""
+    found = _judged(seen)
+    if seen.second is None or not seen.arrays:
+        return found
+    compared = strict(second.compare(seen.reference, seen.arrays, seen.second))
+    return replace(found, evidence={**found.evidence, "second_reference": compared})
+
+
+def _judged(seen: Seen) -> Finding:
     """A tensor that was seen to be wrong counts even if the run stopped later; a pass needs every tensor.
 
     Where tensors are wrong, or too noisy to tell, and the step was searched operator by operator, the search decides:

@@ -10,7 +10,6 @@ from huggingface_hub.utils import RateLimitInfo
 
 from neuronqa.catalog.hub.budget import SLACK_S, Budget
 
-
 FLYING = 8
 
 
