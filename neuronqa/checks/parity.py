@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
 
-from neuronqa.checks import choices, operators, steps
+from neuronqa.checks import choices, operators, second, steps
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
 from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure, rms
 from neuronqa.domain.case import Mode, Phase
 from neuronqa.domain.finding import Finding
+from neuronqa.domain.identity import strict
 from neuronqa.domain.observation import Deviation, Observation
 from neuronqa.domain.outcome import Check, Kind, Outcome
 
@@ -25,11 +26,22 @@ ANSWERS: Final = Check.PARITY
 NOT_COMPARED: Final = ("curve/", "margin/", "again/")
 SHOWN: Final = 10
 NAMED: Final = 40
+BINS: Final = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+"""Edges of the histogram of errors, in tolerances."""
 GROUPS: Final = ("output", "token", "loss", "grad", "update", "buffer")
 """In the order in which a fault reaches them."""
 
 
 def judge(seen: Seen) -> Finding:
+    """Judge the tensors; say beside it how another device compares, where one was recorded."""
+    found = _judged(seen)
+    if seen.second is None or not seen.arrays:
+        return found
+    compared = strict(second.compare(seen.reference, seen.arrays, seen.second))
+    return replace(found, evidence={**found.evidence, "second_reference": compared})
+
+
+def _judged(seen: Seen) -> Finding:
     """A tensor that was seen to be wrong counts even if the run stopped later; a pass needs every tensor.
 
     Where tensors are wrong, or too noisy to tell, and the step was searched operator by operator, the search decides:
@@ -290,4 +302,12 @@ def _counts(measured: list[Measured]) -> dict[str, Any]:
         "exempt": len(exempt),
         "exempt_by_reason": dict(Counter(one.exempt.value for one in exempt if one.exempt)),
         "exempt_tensors": sorted(one.name for one in exempt)[:NAMED],
+        "histogram": _histogram(measured),
     }
+
+
+def _histogram(measured: list[Measured]) -> dict[str, list[float] | list[int]]:
+    """How many deciding tensors are how far off, in tolerances: below the first edge, between two, from the last on."""
+    ratios = [one.ratio for one in measured if one.yardstick.exempt is None]
+    places = Counter(int(place) for place in np.searchsorted(BINS, ratios, side="right"))
+    return {"edges": list(BINS), "counts": [places[place] for place in range(len(BINS) + 1)]}

@@ -36,6 +36,14 @@ class Reference:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Second:
+    """What another device made of the same start."""
+
+    device: str
+    arrays: Arrays
+
+
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """One attempt as the judge sees it: a fit reference, and what the device child and its supervisor left."""
 
@@ -50,6 +58,8 @@ class Seen:
     """What a search for the operator to blame found, where one was made."""
     search_arrays: Arrays = field(default_factory=dict)
     """What the same step gave once more, while it was searched."""
+    second: Second | None = None
+    """Another device to compare with, where one was recorded."""
 
     @cached_property
     def end(self) -> Ending:

@@ -19,6 +19,7 @@ VERBS: Final = {
     "catalog": "List, pull, show, plan and verify catalogs.",
     "report": "Print a sweep's report.",
     "triage": "Root causes and what each blocks.",
+    "reference": "Record another device's results to compare with.",
     "controls": "Plant faults, and say which check noticed what.",
     "dashboard": "Serve the triage pages on this machine.",
     "db": "Look after the database.",

@@ -35,6 +35,12 @@ def sweep(
         str, typer.Option(metavar="NAME|FILE", help="What the simulated device can do.")
     ] = "trn2-sdk2.33",
     overlay: Annotated[list[str] | None, typer.Option(metavar="FILE", help="Kernels to add to the device.")] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="A bundle of another device's results to compare with as well.", show_default=False
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -96,6 +102,7 @@ def sweep(
                 device=device,
                 profile=profile,
                 overlays=tuple(overlay or ()),
+                bundle=_bundle(reference),
                 budget_s=seconds,
                 limit=limit,
                 mode=mode,
@@ -107,6 +114,14 @@ def sweep(
             swept = run_sweep(request, db, display, make_fleet, results_in(db))
     code = _print(swept.name, db, gate, as_json=as_json)
     raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
+
+
+def _bundle(folder: str | None) -> str:
+    from pathlib import Path
+
+    from neuronqa.worker.bundle import load
+
+    return "" if folder is None else str(load(Path(folder)).folder.resolve())
 
 
 def _check_kept(ctx: typer.Context) -> None:

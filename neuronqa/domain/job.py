@@ -32,6 +32,8 @@ class Job:
     tickets: tuple[Ticket, ...]
     thresholds: Thresholds
     limits: Limits
+    bundle: str = ""
+    """The folder of a reference bundle, where one is to be compared with."""
 
     def to_json(self) -> dict[str, Any]:
         """Strict JSON for the wire and for logs."""
@@ -41,6 +43,7 @@ class Job:
             "tickets": strict(tickets),
             "thresholds": asdict(self.thresholds),
             "limits": asdict(self.limits),
+            "bundle": self.bundle,
         }
 
 

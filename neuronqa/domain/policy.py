@@ -25,7 +25,7 @@ class Thresholds:
     """A tensor whose tolerance exceeds this share of its own scale is exempt, and counted: a wrong one could pass."""
     parity_coverage: float = 0.5
     """Share of the gradient tensors that must not be exempt; with fewer, parity is inconclusive."""
-    train_steps: int = 8
+    train_steps: int = 20
     train_envelope: float = 8.0
     """Width of the envelope of loss and norms, in what rounding does to the CPU run."""
     train_floor: float = 0.001

@@ -74,6 +74,7 @@ class Agenda:
             tickets=tickets,
             thresholds=self.policy.thresholds,
             limits=self.policy.limits,
+            bundle=self.request.bundle,
         )
         return Assignment(
             job=job,

@@ -38,6 +38,8 @@ class SweepRequest:
     max_failures: int | None = None
     fresh: bool = False
     """Execute everything, whatever earlier sweeps found."""
+    bundle: str = ""
+    """The folder of a reference bundle to compare with besides the CPU; on a fleet, the same on every node."""
     seed: int = 0
 
     @classmethod

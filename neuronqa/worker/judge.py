@@ -1,8 +1,8 @@
 """The judge: reads what the children left and says what it means. It loads no torch, no device, no build order.
 
 `python -m neuronqa.worker.judge` reads JSON lines `{"role": "reference", "reference", "exit"}` or `{"role": "device",
-"reference", "device", "exit", "variant", "thresholds"}`, maybe with `"search"`, and writes one JSON line each:
-`{"findings": [...]}`, or `{"error": "..."}` for a line that is not such a request or files it cannot read.
+"reference", "device", "exit", "variant", "thresholds"}`, maybe with `"search"` and `"second"`, and writes one JSON line
+each: `{"findings": [...]}`, or `{"error": "..."}` for a line that is not such a request or files it cannot read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from neuronqa.checks import device_checks
 from neuronqa.checks import reference as references
 from neuronqa.checks.ending import ending
 from neuronqa.checks.finding import blocked
-from neuronqa.checks.seen import Reference, Seen
+from neuronqa.checks.seen import Reference, Second, Seen
 from neuronqa.domain.case import Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import canonical_json, relaxed
@@ -28,6 +28,7 @@ from neuronqa.domain.observation import WEIGHT_FILE, Exit, from_json
 from neuronqa.domain.outcome import Check
 from neuronqa.domain.policy import Thresholds, applies
 from neuronqa.worker import linux
+from neuronqa.worker.bundle import load
 from neuronqa.worker.exchange import read_arrays, read_observation, read_tensors
 
 OF_THE_REFERENCE = (Check.BUILD, Check.INPUTS, Check.REFERENCE)
@@ -46,10 +47,12 @@ def judge_device(
     variant: Variant,
     thresholds: Thresholds,
     search: Path | None = None,
+    second: Path | None = None,
 ) -> tuple[Finding, ...]:
     """One finding for each device check that applies to `variant`, in the order of :class:`Check`.
 
-    `search` is the folder of a search for the operator to blame, made after parity failed.
+    `search` is the folder of a search for the operator to blame, made after parity failed; `second` what a reference
+    bundle holds.
     """
     asked = [check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant)]
     known, tensors = read_observation(reference), read_tensors(reference)
@@ -65,9 +68,14 @@ def judge_device(
         thresholds=thresholds,
         search=read_observation(search) if search is not None else None,
         search_arrays=read_tensors(search) if search is not None else {},
+        second=_second(second) if second is not None else None,
     )
     judges = device_checks()
     return tuple(judges[check](seen) for check in asked)
+
+
+def _second(folder: Path) -> Second:
+    return Second(device=load(folder.parents[1]).device, arrays=read_tensors(folder))
 
 
 def answer(request: Mapping[str, Any]) -> tuple[Finding, ...]:
@@ -78,7 +86,9 @@ def answer(request: Mapping[str, Any]) -> tuple[Finding, ...]:
         return judge_reference(reference, left)
     variant = Variant.parse(request["variant"])
     search = Path(request["search"]) if request.get("search") else None
-    return judge_device(reference, Path(request["device"]), left, variant, Thresholds(**request["thresholds"]), search)
+    second = Path(request["second"]) if request.get("second") else None
+    thresholds = Thresholds(**request["thresholds"])
+    return judge_device(reference, Path(request["device"]), left, variant, thresholds, search, second)
 
 
 def main() -> None:

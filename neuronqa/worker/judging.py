@@ -70,6 +70,7 @@ class Judge:
         variant: Variant,
         thresholds: Thresholds,
         search: Path | None = None,
+        second: Path | None = None,
     ) -> tuple[Finding, ...]:
         """Raises JudgeFailed."""
         return self._ask(
@@ -81,6 +82,7 @@ class Judge:
                 "variant": str(variant),
                 "thresholds": asdict(thresholds),
                 "search": str(search) if search else None,
+                "second": str(second) if second else None,
             }
         )
 

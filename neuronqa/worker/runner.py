@@ -18,6 +18,7 @@ from neuronqa.domain.outcome import Check, Kind, Outcome, Stage, Standing
 from neuronqa.domain.policy import Limits, Thresholds, applies
 from neuronqa.domain.workload import ModuleSpec
 from neuronqa.errors import InvariantBroken
+from neuronqa.worker import bundle as bundles
 from neuronqa.worker import exchange, folders
 from neuronqa.worker.judging import Judge, JudgeFailed
 from neuronqa.worker.supervisor import Supervisor
@@ -103,12 +104,8 @@ class JobRunner:
         left = self._play("device", ticket.variant, out, limits, order)
         if folders.digest(reference.folder) != reference.digest:
             raise InvariantBroken("a reference was changed while a device ran", where=str(reference.folder))
-        thresholds = self._job.thresholds
-        findings = self._findings(
-            device_checks(ticket.variant),
-            left,
-            lambda: self._judge.device(reference.folder, out, left, ticket.variant, thresholds),
-        )
+        checks = device_checks(ticket.variant)
+        findings = self._findings(checks, left, lambda: self._judged(ticket, reference, out, left))
         left_s = limits.deadline_s - left.wall_s
         if doubtful(ticket.variant, findings) and left_s >= _LEAST_S:
             rest = replace(limits, deadline_s=left_s)
@@ -158,11 +155,22 @@ class JobRunner:
         searched = self._play("deviation", ticket.variant, out, limits, more)
         try:
             if searched.done and not searched.fault:
-                findings = self._judge.device(reference.folder, device, left, ticket.variant, thresholds, out)
+                findings = self._judged(ticket, reference, device, left, out)
         except JudgeFailed as failed:
             log.warning("A search was not judged: %s.", failed, extra={"action": "judge_failed"})
         folders.remove(out)
         return findings, searched.cpu_s
+
+    def _judged(
+        self, ticket: Ticket, reference: Reference, device: Path, left: Exit, search: Path | None = None
+    ) -> tuple[Finding, ...]:
+        """Raises JudgeFailed."""
+        bundle, variant = self._job.bundle, ticket.variant
+        workload = self._job.workload.hash
+        second = bundles.find(Path(bundle), workload, variant, reference.folder) if bundle else None
+        return self._judge.device(
+            reference.folder, device, left, variant, self._job.thresholds, search=search, second=second
+        )
 
     def _play(
         self, role: str, variant: Variant, out: Path, limits: Limits, more: Mapping[str, Any] | None = None

@@ -20,7 +20,7 @@ EAGER = Variant.parse("eager/fp32/train")
 COMPILE = Variant.parse("compile/fp32/train")
 THRESHOLDS = Thresholds()
 PARAMETERS = {"first.weight": (8, 6), "first.bias": (8,), "last.weight": (4, 8)}
-STEPS = 8
+STEPS = 20
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

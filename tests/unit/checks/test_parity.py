@@ -47,6 +47,12 @@ def test_a_right_run_passes_and_says_how_close_it_came() -> None:
     assert found.evidence["compared_by_group"] == {"output": 2, "loss": 1, "buffer": 1, "grad": 3, "update": 3}
 
 
+def test_the_errors_of_deciding_tensors_are_counted_by_size() -> None:
+    right_ones, one_wrong = (judge(a).evidence["histogram"]["counts"] for a in (right(7), spoilt("loss", lambda a: -a)))
+    assert (sum(right_ones), sum(right_ones[4:])) == (10, 0)
+    assert (sum(one_wrong), sum(one_wrong[4:]), one_wrong[-1]) == (10, 1, 1)
+
+
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize(
     ("change", "kind"),
