@@ -7,12 +7,18 @@ from typing import Any, Final
 import torch
 
 from neuronqa.workload.architectures import Architecture, Task
-from neuronqa.workload.inputs import placeholders
+from neuronqa.workload.inputs import placeholders, sound
+from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
-from neuronqa.workload.recipes.recipe import Recipe, defaults
+from neuronqa.workload.recipes.recipe import Recipe, defaults, fixed
 
 SPECTRUM_FRAMES: Final = 32
 CHROMA_FRAMES: Final = 8
+TEXT_TOKENS: Final = 4
+SPEECH_FRAMES: Final = 4
+CODEC_STRIDE: Final = 1920
+FILTERS: Final = 8
+CHANNELS: Final = 64
 WINDOW_TOKENS: Final = 52
 """Tokens of two samples of two windows each."""
 
@@ -117,6 +123,96 @@ def _states(scene: Scene, given: dict[str, Any]) -> None:
             given[name] = scene.noise(name, scene.batch, scene.tokens, scene.hidden)
 
 
+def _no_labels(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    del scene, given
+    return {}
+
+
+def _spoken(scene: Scene, given: dict[str, Any]) -> None:
+    """The text goes on with speech: its first token, and one for each frame."""
+    ids = given["input_ids"]
+    ids[:, TEXT_TOKENS] = scene.count("audio_bos_token_id", default=1)
+    ids[:, TEXT_TOKENS + 1 : TEXT_TOKENS + 1 + SPEECH_FRAMES] = scene.count("audio_latent_token_id", default=2)
+    given["input_ids"] = ids[:, : TEXT_TOKENS + 1 + SPEECH_FRAMES]
+    if "labels" not in scene.parameters:
+        given["audio_latents"] = scene.noise(
+            "latents", scene.batch, SPEECH_FRAMES, scene.count("latent_dim", default=32)
+        )
+
+
+def _spoken_labels(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    del given
+    if "labels" not in scene.parameters:
+        return None
+    return {"labels": scene.noise("labels", scene.batch, SPEECH_FRAMES, scene.count("latent_dim", default=32))}
+
+
+def _prosody(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    """Two frames a token."""
+    del given
+    model = scene.read("model_config") or scene.config
+    tokens, bins = scene.tokens, scene.count("num_mel_bins", of=model, default=80)
+    return {
+        "spectrogram_labels": scene.noise("spectrogram", scene.batch, 2 * tokens, bins),
+        "duration_labels": torch.full((scene.batch, tokens), 2),
+        "pitch_labels": scene.noise("pitch", scene.batch, tokens, 1),
+        "energy_labels": scene.noise("energy", scene.batch, tokens, 1),
+    }
+
+
+def _of_own_vocabulary(scene: Scene, given: dict[str, Any]) -> None:
+    model = scene.read("model_config") or scene.config
+    size = scene.count("vocab_size", of=model, default=64)
+    given["input_ids"] = scene.ids("input_ids", scene.batch, scene.tokens, vocabulary=size)
+
+
+def _masked_wave(scene: Scene, given: dict[str, Any]) -> None:
+    given["input_values"] = scene.noise("sound", scene.batch, 1, sound.SAMPLES)
+    given["padding_mask"] = torch.ones(scene.batch, sound.SAMPLES, dtype=torch.long)
+
+
+def _unmasked(scene: Scene, given: dict[str, Any]) -> None:
+    """The mask tells which features are real, of which there are as many as frames leave."""
+    del scene
+    given.pop("input_features_mask", None)
+
+
+def _clips(scene: Scene, given: dict[str, Any]) -> None:
+    """Each text begins with a clip, a placeholder for each of its frames."""
+    frames = sound.SAMPLES // CODEC_STRIDE
+    given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * frames)
+    given["input_values"] = scene.noise("sound", scene.batch, 1, sound.SAMPLES)
+    given["input_values_cutoffs"] = torch.full((scene.batch, 1), sound.SAMPLES)
+
+
+def _channels_of_codes(scene: Scene, given: dict[str, Any]) -> None:
+    """The text has a vocabulary of its own; codes of all channels come side by side."""
+    text, decoder = scene.read("encoder_config"), scene.read("decoder_config")
+    given["input_ids"] = scene.ids(
+        "input_ids", scene.batch, scene.tokens, vocabulary=scene.count("vocab_size", of=text, default=64)
+    )
+    channels, size = (
+        scene.count("num_channels", of=decoder, default=9),
+        scene.count("vocab_size", of=decoder, default=64),
+    )
+    given["decoder_input_ids"] = scene.ids("codes", scene.batch, scene.tokens, channels, vocabulary=size)
+
+
+def _channels_labels(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    if "labels" not in scene.parameters:
+        return None
+    return {"labels": given["decoder_input_ids"].transpose(1, 2).reshape(-1, scene.tokens)}
+
+
+def _spoken_codes(scene: Scene, given: dict[str, Any]) -> None:
+    """Codes of speech beside the text, with their places in it."""
+    if "audio_input_ids" in scene.parameters:
+        books = scene.count("num_codebooks", default=8)
+        given["audio_input_ids"] = scene.integers("codes", 8, scene.batch, SPEECH_FRAMES, books)
+        given["audio_input_ids_mask"] = torch.ones(scene.batch, SPEECH_FRAMES, dtype=torch.bool)
+        given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * SPEECH_FRAMES)
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("speecht5",),
@@ -147,6 +243,58 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="the decoder's tokens are codes of sound",
         inputs=_codes_described,
         labels=_codes_labels,
+    ),
+    Recipe(
+        families=("nemotron3_5_asr", "nemotron_asr_streaming"),
+        reason="upstream gives it the loss of a language model, which does not fit its outputs",
+        labels=_no_labels,
+        adaptation=Adaptation(extra=frozenset({"decoder_input_ids"})),
+    ),
+    Recipe(
+        families=("gradium_phonon_tts", "pocket_tts"),
+        reason="frames of speech follow the text",
+        inputs=_spoken,
+        labels=_spoken_labels,
+    ),
+    Recipe(
+        families=("fastspeech2_conformer", "fastspeech2_conformer_with_hifigan"),
+        reason="training wants the prosody",
+        inputs=_of_own_vocabulary,
+        labels=_prosody,
+    ),
+    Recipe(
+        families=("dia",),
+        reason="text and codes have vocabularies of their own",
+        inputs=_channels_of_codes,
+        labels=_channels_labels,
+    ),
+    Recipe(families=("higgs_audio_v2",), reason="codes of speech are an input of their own", inputs=_spoken_codes),
+    Recipe(families=("omniasr_ctc",), reason="the loss reads the mask of the sound", inputs=_masked_wave),
+    Recipe(
+        families=("granite_speech", "granite_speech_plus"),
+        reason="its mask is of features, not of frames",
+        inputs=_unmasked,
+    ),
+    Recipe(families=("csm",), reason="clips stand in the text", inputs=_clips),
+    Recipe(
+        families=(
+            "vibevoice_acoustic_tokenizer",
+            "vibevoice_acoustic_tokenizer_encoder",
+            "vibevoice_acoustic_tokenizer_decoder",
+            "vibevoice_semantic_tokenizer",
+        ),
+        reason="filters double at each of six stages",
+        shrink=fixed(num_filters=FILTERS),
+    ),
+    Recipe(
+        families=("qwen2_5_omni_bigvgan",),
+        reason="channels halve at each of six stages",
+        shrink=fixed(upsample_initial_channel=CHANNELS),
+    ),
+    Recipe(
+        families=("wavtokenizer", "wavtokenizer_decoder"),
+        reason="group norms have 32 groups",
+        shrink=fixed(decoder_hidden_size=CHANNELS),
     ),
     Recipe(families=("xcodec", "xcodec2"), reason="sound is mono, with its channel", inputs=_mono),
     Recipe(families=("clvp",), reason="the conditioning encoder has a width of its own", inputs=_features),

@@ -127,8 +127,11 @@ def _six_coordinates(shrunk: Shrunk) -> None:
 
 
 def _align(shrunk: Shrunk) -> None:
-    """Images are not projected: their width is the text's projection."""
-    width = shrunk.small["vision_config"]["hidden_dim"]
+    """Images are not projected: the width that coefficients leave of the last stage is the text's projection."""
+    vision = shrunk.small["vision_config"]
+    wanted = vision["out_channels"][-1] * vision["width_coefficient"]
+    width = max(8, int(wanted + 4) // 8 * 8)
+    vision["hidden_dim"] = width
     shrunk.small["projection_dim"] = width
     shrunk.small["text_config"]["projection_dim"] = width
 

@@ -7,13 +7,23 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from neuronqa.workload.architectures import Architecture
+from neuronqa.workload.inputs import placeholders
 from neuronqa.workload.inputs.scene import Scene
-from neuronqa.workload.recipes.recipe import Recipe, Shrunk, fixed
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, fixed
+from neuronqa.workload.tree import is_count, nodes
 
 POOLS_A_SIDE: Final = 2
 PATCHES_A_SIDE: Final = 8
 TILES: Final = 2
 STATES: Final = 8
+GRID_TOKENS: Final = 3
+"""One of the whole picture, two of its crop."""
+CODES: Final = 32
+FIRST_CODE: Final = 400
+FRAMES: Final = 16
+SOUND_FRAMES: Final = 4
+SCALE_PATCH: Final = 56
 
 
 def _positions(scene: Scene, side: int) -> Tensor:
@@ -25,7 +35,7 @@ def _positions(scene: Scene, side: int) -> Tensor:
 def _pooled_patches(scene: Scene, given: dict[str, Any]) -> None:
     """Flat patches with their places; as many a side as the pool takes twice."""
     side = POOLS_A_SIDE * scene.count("pooling_kernel_size", of=scene.vision, default=1)
-    patch = scene.count("patch_size", of=scene.vision, default=16)
+    patch = scene.count("model_patch_size", "patch_size", of=scene.vision, default=16)
     width = scene.count("patch_dim", "model_patch_dim", of=scene.vision, default=3 * patch * patch)
     if "pixel_values" in given:
         given["pixel_values"] = scene.uniform("pixel_values", scene.batch, side * side, width)
@@ -43,9 +53,6 @@ def _mel_frames(scene: Scene, given: dict[str, Any]) -> None:
         given["input_features"] = scene.noise("sound", scene.batch, FRAMES, width)
         if "input_features_mask" in scene.parameters:
             given["input_features_mask"] = torch.ones(scene.batch, FRAMES, dtype=torch.bool)
-
-
-FRAMES: Final = 16
 
 
 def _tokens_of_patches(scene: Scene, given: dict[str, Any]) -> None:
@@ -106,6 +113,131 @@ def _one_input(scene: Scene, given: dict[str, Any]) -> None:
         given.pop("inputs", None)
 
 
+def _canvas(scene: Scene, given: dict[str, Any]) -> None:
+    """Pictures go to the encoder, whose text holds their places; a guess from the step before conditions the next."""
+    side = POOLS_A_SIDE * scene.count("pooling_kernel_size", of=scene.vision, default=1)
+    patch = scene.count("patch_size", of=scene.vision, default=16)
+    given["pixel_values"] = scene.uniform("pixel_values", scene.batch, side * side, 3 * patch * patch)
+    given["image_position_ids"] = _positions(scene, side)
+    given["input_ids"] = placeholders.insert(scene, given["input_ids"], "image", scene.batch * POOLS_A_SIDE**2)
+    ids = given.get("decoder_input_ids")
+    if isinstance(ids, Tensor):
+        given["self_conditioning_logits"] = scene.noise("guess", *ids.shape, scene.vocabulary)
+
+
+def _three_scales(scene: Scene, given: dict[str, Any]) -> None:
+    side = 4 * scene.count("patch_size", default=SCALE_PATCH)
+    given["pixel_values"] = scene.noise("pixel_values", scene.batch, 3, side, side)
+
+
+def _scales(shrunk: Shrunk) -> None:
+    """The smallest scale of a picture is one patch, which each tower sees as a picture of its own."""
+    small = shrunk.small
+    small |= {"patch_size": SCALE_PATCH, "intermediate_hook_ids": [1, 0]}
+    for name in ("image_model_config", "patch_model_config", "fov_model_config"):
+        if isinstance(small.get(name), dict):
+            small[name]["image_size"] = SCALE_PATCH
+
+
+def _heard(scene: Scene, given: dict[str, Any]) -> None:
+    """Sound is already a grid of codes; a placeholder stands for each frame."""
+    _folded_frames(scene, given)
+    bins = scene.count("n_mel_bins", "num_mel_bins", of=scene.audio, default=80)
+    if "audio_input_ids" in scene.parameters:
+        given["audio_input_ids"] = scene.integers("sound", 4, scene.batch, SOUND_FRAMES, bins)
+        given["audio_input_ids_mask"] = torch.ones(scene.batch, SOUND_FRAMES, dtype=torch.long)
+        given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * SOUND_FRAMES)
+
+
+def _protein(scene: Scene, given: dict[str, Any]) -> None:
+    """A protein beside the text."""
+    protein = scene.read("protein_encoder_config")
+    size = scene.count("vocab_size", of=protein, default=33) if protein is not None else None
+    given["protein_input_ids"] = scene.ids("protein", scene.batch, scene.tokens, vocabulary=size)
+    given["protein_attention_mask"] = torch.ones(scene.batch, scene.tokens, dtype=torch.long)
+
+
+def _image_mask(scene: Scene, given: dict[str, Any]) -> None:
+    """One picture a text, which every token attends to."""
+    side = scene.count("image_size", of=scene.vision, default=56)
+    given["pixel_values"] = scene.noise("pixel_values", scene.batch, 1, 3, side, side)
+    given["image_attention_mask"] = torch.ones(scene.batch, scene.tokens, 1, dtype=torch.long)
+
+
+def _first_tokens(scene: Scene, given: dict[str, Any]) -> None:
+    """The first tokens stand for the picture."""
+    count = scene.count("latent_query_num", default=8)
+    ids = given["input_ids"]
+    given["input_ids"] = torch.cat([torch.full((ids.shape[0], count), 5), ids], 1)
+    mask = torch.zeros_like(given["input_ids"])
+    mask[:, :count] = 1
+    given["image_embeds_position_mask"] = mask
+
+
+def _crops_and_pools(scene: Scene, given: dict[str, Any]) -> None:
+    """Flat patches of one crop a picture; four of them are pooled to one token."""
+    if "pixel_values" not in given:
+        return
+    vision = scene.vision
+    patch = scene.count("patch_size", of=vision, default=14)
+    patches = scene.count("num_position_embeddings", of=vision, default=16)
+    given["pixel_values"] = scene.noise("pixel_values", scene.batch, patches, 3 * patch * patch)
+    pools = torch.arange(2 * GRID_TOKENS * scene.batch).view(scene.batch * GRID_TOKENS, 2)
+    given["image_token_pooling"] = pools
+    given["image_grids"] = torch.tensor([[1, 1, 1, POOLS_A_SIDE]] * scene.batch)
+    given["image_num_crops"] = torch.ones(scene.batch, dtype=torch.long)
+
+
+def _coded_pictures(shrunk: Shrunk) -> None:
+    """A picture is turned into tokens of the text's own vocabulary, which a map names."""
+    small, codes = shrunk.small, range(CODES)
+    vision = next(small[name] for name in ("vq_config", "vision_config") if isinstance(small.get(name), dict))
+    vision.update({name: CODES for name in ("num_embeddings", "codebook_size") if name in vision})
+    letters = {"IMGIMG" + "".join(chr(ord("A") + int(d)) for d in f"{code}") + "Z": code for code in codes}
+    names = (
+        letters if shrunk.small.get("model_type") == "chameleon" else {f"<|visual token {c:06d}|>": c for c in codes}
+    )
+    known = {"<image>": FIRST_CODE - 1, "<|extra_200|>": FIRST_CODE - 2}
+    small["vocabulary_map"] = known | {name: FIRST_CODE + code for name, code in names.items()}
+
+
+def _coded_example(architecture: Architecture) -> dict[str, Any]:
+    return defaults(architecture.model_type) | {"vocabulary_map": {"<image>": 8711}}
+
+
+def _ranges_of_codes(shrunk: Shrunk) -> None:
+    """Codes of pictures, then of sounds, follow each other in the vocabulary."""
+    small = shrunk.small
+    for name in ("vision_config", "audio_config"):
+        small[name]["codebook_size"] = CODES
+    small |= {"image_token_offset": FIRST_CODE, "audio_token_offset": FIRST_CODE + CODES}
+
+
+def _queries_of_patches(shrunk: Shrunk) -> None:
+    """So many queries for so many patches, of the pictures there are."""
+    vision = shrunk.small["vision_config"]
+    patches = (vision["image_size"] // vision["patch_size"]) ** 2
+    shrunk.small["projector_patch_to_query_dict"] = {str(patches): STATES}
+
+
+def _own_hidden(architecture: Architecture) -> dict[str, Any]:
+    fields = defaults(architecture.model_type)
+    return fields | {"hidden_size": fields["text_config"]["hidden_size"]}
+
+
+def _patches_a_picture(scene: Scene, given: dict[str, Any]) -> None:
+    """Patches of each picture in a row of their own."""
+    pixels = given.get("pixel_values")
+    if isinstance(pixels, Tensor) and pixels.dim() == 2:
+        given["pixel_values"] = pixels.view(scene.batch, -1, pixels.shape[-1])
+
+
+def _adapted_width(shrunk: Shrunk) -> None:
+    for node in nodes(shrunk.small):
+        if "adapter_input_size" in node.fields and is_count(node.fields.get("hidden_size")):
+            node.fields["adapter_input_size"] = node.fields["hidden_size"]
+
+
 def _small_codebook(shrunk: Shrunk) -> None:
     """The codec of pictures is built on group norms of 32 groups."""
     small = shrunk.small
@@ -124,7 +256,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
             "embedding_gemma2",
             "gemma4_unified",
             "gemma4_unified_vision",
-            "diffusion_gemma",
         ),
         reason="patches come flat with their places, sound in frames of its own",
         inputs=_pooled_patches,
@@ -134,7 +265,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="one block of pixels a token, channels last",
         inputs=_tokens_of_patches,
     ),
-    Recipe(families=("inkling_mm_model",), reason="patches of several frames, channels last", inputs=_folded_frames),
+    Recipe(families=("inkling_mm_model",), reason="patches of several frames, channels last", inputs=_heard),
     Recipe(
         families=(
             "minicpmv4_6",
@@ -148,7 +279,14 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         inputs=_packed_strip,
     ),
     Recipe(
-        families=("minicpmv4_6_vision", "minicpmv4_7_vision", "minicpm_ocr_vision"),
+        families=(
+            "minicpmv4_6",
+            "minicpmv4_7",
+            "minicpm_ocr",
+            "minicpmv4_6_vision",
+            "minicpmv4_7_vision",
+            "minicpm_ocr_vision",
+        ),
         reason="patches are merged after a layer that must be there",
         shrink=fixed(insert_layer_id=0),
     ),
@@ -188,6 +326,34 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         families=("qwen3_omni_moe_talker",), reason="the class leaves it open", completion={"spatial_merge_size": 2}
     ),
     Recipe(
-        families=("depth_pro",), reason="pictures are read at three scales", shrink=fixed(patch_size=64, image_size=256)
+        families=("depth_pro",),
+        reason="pictures are read at three scales",
+        shrink=_scales,
+        inputs=_three_scales,
+    ),
+    Recipe(families=("diffusion_gemma",), reason="pictures go to the encoder", inputs=_canvas),
+    Recipe(families=("evolla",), reason="a protein is read beside the text", inputs=_protein),
+    Recipe(families=("idefics",), reason="texts attend to pictures by a mask", inputs=_image_mask),
+    Recipe(families=("kosmos-2.5",), reason="pictures have places of their own in the text", inputs=_first_tokens),
+    Recipe(families=("molmo2",), reason="patches are pooled to tokens", inputs=_crops_and_pools),
+    Recipe(
+        families=("superpoint", "lightglue", "superglue"),
+        reason="cells of eight pixels are scored by 65 classes",
+        shrink=fixed(keypoint_decoder_dim=65),
+    ),
+    Recipe(
+        families=("chameleon", "emu3"),
+        reason="pictures become tokens by a map that checkpoints carry",
+        shrink=_coded_pictures,
+        example=_coded_example,
+    ),
+    Recipe(families=("apertus1p5",), reason="codes lie in ranges of the vocabulary", shrink=_ranges_of_codes),
+    Recipe(families=("aria",), reason="queries are told by the number of patches", shrink=_queries_of_patches),
+    Recipe(families=("ovis2",), reason="the class's own widths do not fit each other", example=_own_hidden),
+    Recipe(families=("colqwen2",), reason="patches are padded a picture", inputs=_patches_a_picture),
+    Recipe(
+        families=("dots3_note", "dots3_note_audio", "dots3_note_vision"),
+        reason="adapters read the width of their towers",
+        shrink=_adapted_width,
     ),
 )

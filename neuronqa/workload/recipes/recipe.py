@@ -60,6 +60,15 @@ def fixed(**values: Any) -> Callable[[Shrunk], None]:
     return shrink
 
 
+def kept(*names: str) -> Callable[[Shrunk], None]:
+    """A `shrink` that leaves fields as they were."""
+
+    def shrink(shrunk: Shrunk) -> None:
+        shrunk.small.update({name: shrunk.full[name] for name in names if name in shrunk.full})
+
+    return shrink
+
+
 def defaults(model_type: str) -> dict[str, Any]:
     """Every field of a config class at its default."""
     fields = CONFIG_MAPPING[model_type]().to_dict()

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
-from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults
+from neuronqa.workload.inputs.scene import Scene
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, kept
 from neuronqa.workload.tree import is_count
 
 _TIMM_SMALLER: Final = {
@@ -19,6 +20,9 @@ _TIMM_SMALLER: Final = {
 """Siblings of one design with fewer blocks: timm's models have no config to shrink."""
 WIDTH: Final = 0.1
 TOP: Final = 128
+START: Final = 101
+END: Final = 102
+STOP: Final = 1012
 
 
 def _sibling(shrunk: Shrunk) -> None:
@@ -100,6 +104,28 @@ def _deepening(shrunk: Shrunk) -> None:
     shrunk.small["depth"] = [1, 2, 3][: len(shrunk.small["depth"])]
 
 
+def _two_names(scene: Scene, given: dict[str, Any]) -> None:
+    """Names end with full stops, which the code knows by their number."""
+    del scene
+    ids = given["input_ids"]
+    ids[:, 0], ids[:, -1] = START, END
+    for place in (5, 10):
+        ids[:, place] = STOP
+
+
+def _names_kept(shrunk: Shrunk) -> None:
+    text = shrunk.small.get("text_config")
+    if isinstance(text, dict):
+        text["vocab_size"] = STOP + 1
+
+
+def _matching_stages(shrunk: Shrunk) -> None:
+    """The last stage of the backbone is as wide as what reads it."""
+    full, small = shrunk.full, shrunk.small
+    by = full["hidden_size"] // small["hidden_size"]
+    small["out_features"] = [width // by for width in full["out_features"]]
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("timm_backbone",),
@@ -127,6 +153,18 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         shrink=_sam,
     ),
     Recipe(families=("beit", "data2vec-vision"), reason="segmentation reads four layers", example=_four_taps),
+    Recipe(
+        families=("grounding-dino", "mm-grounding-dino"),
+        reason="things are told apart by their names in the text",
+        shrink=_names_kept,
+        inputs=_two_names,
+    ),
+    Recipe(
+        families=("groupvit_vision_model",),
+        reason="groups are tokens, not widths",
+        shrink=kept("num_output_groups", "num_group_tokens"),
+    ),
+    Recipe(families=("efficientloftr",), reason="stages end at the width of what reads them", shrink=_matching_stages),
     Recipe(families=("cvt",), reason="a stage has more blocks than its number", shrink=_deepening),
     Recipe(families=("seggpt",), reason="layers are read from the merge on", shrink=_upper),
     Recipe(

@@ -30,4 +30,5 @@ def shrink(config: dict[str, Any], level: Level) -> dict[str, Any]:
         sizes.cut_queries(node, limits)
         sizes.cut_images(node, limits)
     sizes.fit_towers(tree[0], limits)
+    sizes.fit_projections(nodes(config), tree)
     return small

@@ -106,6 +106,24 @@ def fit_towers(root: Node, reach: Reach) -> None:
             fields[name] = _within(fields[name], depth)
 
 
+_INTO_TEXT: Final = ("out_hidden_size", "projection_dim", "output_dim", "text_hidden_size", "visual_hidden_size")
+"""Widths by which a tower's features enter the text model."""
+
+
+def fit_projections(full: tuple[Node, ...], small: tuple[Node, ...]) -> None:
+    """Where a tower's projection was as wide as the text model, it still is."""
+    before = {node.path: node.fields for node in full}
+    text = next((node for node in small if node.path in ("text_config", "text_encoder", "decoder")), None)
+    if text is None:
+        return
+    name = next((n for n in ("hidden_size", "d_model", "n_embd") if is_count(text.fields.get(n))), "")
+    width = before.get(text.path, {}).get(name)
+    for node in small if is_count(width) else ():
+        for field in _INTO_TEXT:
+            if before.get(node.path, {}).get(field) == width and is_count(node.fields.get(field)):
+                node.fields[field] = text.fields[name]
+
+
 def _within(layer: Any, depth: int) -> Any:
     if isinstance(layer, list):
         return [_within(each, depth) for each in layer]
