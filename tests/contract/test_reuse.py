@@ -11,6 +11,7 @@ from sqlalchemy import Engine, select
 
 from neuronqa.db import planning, queries
 from neuronqa.db import tables as t
+from neuronqa.db.occurrences import occurrences
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
 from neuronqa.domain.build import BuildVector
@@ -85,8 +86,8 @@ def test_with_nothing_changed_everything_is_taken_over_with_its_findings(sweeps:
     with sweeps.engine.connect() as db:
         assert queries.findings(db, second) == queries.findings(db, first)
         assert queries.findings(db, second, ["audit"]) == queries.findings(db, first, ["audit"])
-        assert [(b.outcome, b.check) for b in queries.blockers(db, second)] == [
-            (b.outcome, b.check) for b in queries.blockers(db, first)
+        assert [(b.outcome, b.check) for b in occurrences(db, second)] == [
+            (b.outcome, b.check) for b in occurrences(db, first)
         ]
         assert queries.work(db, second).cpu_s == queries.work(db, second).attempts == 0
         kinds = Counter(db.execute(select(t.attempt.c.kind).where(t.attempt.c.sweep_id == second)).scalars())
