@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
@@ -31,24 +30,14 @@ def list_sweeps(db: Db = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"schema_version": 1, "sweeps": [dict(row._mapping) for row in rows]})
         return
-    table = Table()
-    for column in (
-        "sweep",
-        "catalog",
-        "source",
-        "policy",
-        "device",
-        "profile",
-        "state",
-        "started",
-        "wall s",
-        "attempts",
-    ):
-        table.add_column(column)
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("sweep", "catalog", "policy", "device", "state"):
+        table.add_column(column, no_wrap=column == "sweep")
+    for column in ("seconds", "attempts"):
+        table.add_column(column, justify="right")
     for row in rows:
-        started = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.started))
-        cells = (row.name, row.catalog, row.source, row.policy_name, row.device, row.profile, row.state, started)
-        table.add_row(*(escape(cell) for cell in cells), f"{row.wall_s:,.0f}", f"{row.attempts:,}")
+        what = f"{row.catalog} ({row.source})", row.policy_name, f"{row.device} {row.profile}", row.state
+        table.add_row(row.name, *(escape(cell) for cell in what), f"{row.wall_s:,.0f}", f"{row.attempts:,}")
     out.print(table)
 
 

@@ -118,7 +118,10 @@ def driver_lock(url: URL) -> Iterator[None]:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise EnvironmentFault("the lock file cannot be written", where=str(path), hint=str(error)) from error
+        hint = "choose a folder you can write with --db"
+        raise EnvironmentFault(
+            f"the lock file cannot be written: {error.strerror}", where=str(path), hint=hint
+        ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
