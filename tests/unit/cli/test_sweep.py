@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from neuronqa.device.prepare import Prepared
-from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.job import Job, JobResult
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.sweep import controls, local_fleet
