@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from neuronqa.device.prepare import Prepared
-from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.job import Job, JobResult
 from neuronqa.sweep import controls
 from neuronqa.sweep import run as run_module

@@ -142,7 +142,7 @@ def main() -> None:
 
 
 def sweep() -> None:
-    from neuronqa.device.prepare import Prepared
+    from neuronqa.domain.build import Prepared
     from neuronqa.sweep.local_fleet import local_fleet
     from neuronqa.sweep.request import SweepRequest
     from tests.builders import ORDER, vector

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -17,7 +18,7 @@ from rich.table import Table
 
 from neuronqa.cli.options import AsJson
 from neuronqa.cli.output import err, out, print_json
-from neuronqa.errors import EnvironmentFault, ExitCode
+from neuronqa.errors import BadInput, EnvironmentFault, ExitCode
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -143,6 +144,31 @@ def lint(
     for problem in problems if not as_json else ():
         out.print(escape(f"{file}:{problem.line}: {problem.what}"), soft_wrap=True)
     raise typer.Exit(int(ExitCode.BAD_INPUT if problems else ExitCode.DONE))
+
+
+@app.command(help="Say whether the model of a config.json fits the device in its full size (modelled).")
+def fits(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A config.json.")],
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    from neuronqa.device.neuron import profile as profiles
+    from neuronqa.worker.sizing import size
+
+    profiles.load(profile)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"the config cannot be read: {error}", where=str(file)) from error
+    answer = size(text, profile)
+    if as_json:
+        print_json({"schema_version": SCHEMA, **answer})
+    else:
+        out.print(escape(f"{answer['class']}, {answer['parameters'] / 1e9:.3f} B parameters in {answer['dtype']}"))
+        out.print(escape(f"{answer['kind']} {answer['words']}"))
+        if answer["demand"]["partial"]:
+            out.print(f"not modelled, so it takes more: {', '.join(answer['demand']['partial'])}")
+    raise typer.Exit(int(ExitCode.DONE if answer["kind"] == "fit:pass" else ExitCode.GATE_MISSED))
 
 
 @app.command(help="Test the device: behaviours of a PyTorch accelerator, and PyTorch's own operator tests.")

@@ -9,22 +9,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from neuronqa.domain.build import BuildOrder, BuildVector
+from neuronqa.domain.build import BuildOrder, BuildVector, Prepared
 from neuronqa.errors import BadInput, EnvironmentFault, NeuronQAError
 
 COMMAND = (sys.executable, "-m", "neuronqa.device.prepare")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A device that is ready to be loaded: what to order, what it is, and how long building took."""
-
-    order: BuildOrder
-    vector: BuildVector
-    seconds: float
 
 
 def prepare(order: BuildOrder) -> Prepared:

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
-from neuronqa.device.prepare import Prepared
-from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.observation import GraphUse, OpUse
 
 
@@ -20,7 +19,7 @@ class Recording(Protocol):
     def stop(self) -> None: ...
 
     def ops(self) -> tuple[OpUse, ...]:
-        """Operators used so far, summed by (op, dtype, placement, mechanism)."""
+        """Operators used so far, summed by (op, dtype, placement, mechanism, direction)."""
         ...
 
     @property

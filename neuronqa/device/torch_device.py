@@ -14,9 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from neuronqa.device.outside import Planted, operator, tracing
-from neuronqa.device.prepare import Prepared
 from neuronqa.device.protocol import Device, Recording
-from neuronqa.domain.build import BuildOrder, BuildVector
+from neuronqa.domain.build import BuildOrder, BuildVector, Prepared
 from neuronqa.domain.observation import GraphUse, OpUse, Placement
 from neuronqa.errors import BadInput
 

@@ -58,3 +58,12 @@ class BuildOrder:
         fields["overlays"] = tuple(fields.get("overlays", ()))
         fields["forced_cpu"] = tuple(fields.get("forced_cpu", ()))
         return cls(**fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A device that is ready to be loaded: what to order, what it is, and how long building took."""
+
+    order: BuildOrder
+    vector: BuildVector
+    seconds: float

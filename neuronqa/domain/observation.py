@@ -79,6 +79,10 @@ class OpUse:
     ns: int = 0
     shapes: tuple[tuple[int, ...], ...] = ()
     """Of the inputs, first occurrence."""
+    strides: tuple[tuple[int, ...], ...] = ()
+    """The same; empty where the device does not say."""
+    backward: bool = False
+    """Did autograd call it while it went backward?"""
 
 
 @dataclass(frozen=True, kw_only=True)

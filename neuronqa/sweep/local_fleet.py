@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
-from neuronqa.device.prepare import Prepared
+from neuronqa.domain.build import Prepared
 from neuronqa.sweep.closed_ray import local_ray
 from neuronqa.sweep.fleet import Fleet
 from neuronqa.sweep.private_network import enter_private_network

@@ -17,7 +17,8 @@ from neuronqa.catalog.select import Results
 from neuronqa.db import queries
 from neuronqa.db.engine import check_file, database_url, driver_lock, open_engine, sweep_lock
 from neuronqa.db.store import Store, SweepHeader
-from neuronqa.device.prepare import Prepared, prepare
+from neuronqa.device.prepare import prepare
+from neuronqa.domain.build import Prepared
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput
 from neuronqa.sweep.agenda import Agenda, load_agenda

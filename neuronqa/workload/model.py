@@ -63,6 +63,20 @@ def make(spec: HfSpec) -> PreTrainedModel:
     return model
 
 
+def skeleton(spec: HfSpec, fields: dict[str, Any]) -> PreTrainedModel:
+    """The model of `fields`, of whatever size, on the meta device and in train mode. Raises BuildFailure."""
+    guards.check_config(fields)
+    model_class = _class(spec)
+    config = _config(spec, fields, model_class)
+    try:
+        with torch.device("meta"):
+            model = model_class(config)
+    except Exception as error:
+        raise failure(error) from error
+    without_dropout(model)
+    return model.train()
+
+
 def without_dropout(model: nn.Module) -> None:
     """Set every dropout-like probability of every module to zero."""
     for module in model.modules():

@@ -9,8 +9,8 @@ from dataclasses import asdict
 import pytest
 
 from neuronqa.device import prepare as prepare_module
-from neuronqa.device.prepare import Prepared, prepare
-from neuronqa.domain.build import BuildOrder
+from neuronqa.device.prepare import prepare
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.errors import BadInput, EnvironmentFault
 from tests.builders import vector
 

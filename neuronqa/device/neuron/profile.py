@@ -71,6 +71,32 @@ class Behaviour:
     fallback_on_refusal: bool = True
     whole_graph_fallback: bool = False
     decompose_complex: bool = False
+    matmul_tile: int = 0
+    """How many products the tensor engine sums at a time, in float32; 0: as the CPU does."""
+    function_tables: bool = False
+    """Do transcendental functions come from piecewise polynomials?"""
+    stochastic_rounding: bool = False
+    """Are results in half precision rounded stochastically, unless NEURON_RT_STOCHASTIC_ROUNDING_EN says?"""
+
+
+class Effect(StrEnum):
+    """What a quirk does to an operator."""
+
+    NAN_BECOMES_ZERO = "nan-becomes-zero"
+    NAN_BECOMES_LOWER_BOUND = "nan-becomes-lower-bound"
+    NAN_STAYS_NAN = "nan-stays-nan"
+    LOSES_NEGATIVE_INFINITY = "loses-negative-infinity"
+    NOT_FINITE_BECOMES_LOWEST_INT32 = "not-finite-becomes-lowest-int32"
+    INDEX_OUT_OF_RANGE_READS_NAN = "index-out-of-range-reads-nan"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quirk:
+    """An oddity of some operators on values that are hardly ever met. A name without overload means every overload."""
+
+    name: str
+    operators: tuple[str, ...]
+    effect: Effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +140,7 @@ class Profile:
     primitive: tuple[str, ...] = ()
     """Base names of what an overlay may be made of."""
     refusals: tuple[Refusal, ...] = ()
+    quirks: tuple[Quirk, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -166,12 +193,13 @@ def _merged(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         "device": base.get("device", {}) | own.get("device", {}),
         "behaviour": base.get("behaviour", {}) | own.get("behaviour", {}),
         "refuse": _merged_rules(base.get("refuse", {}), own.get("refuse", {})),
+        "quirk": _merged_rules(base.get("quirk", {}), own.get("quirk", {})),
         **{key: base.get(key, []) + own.get(key, []) for key in _LISTS},
     }
 
 
 _LISTS: Final = ("native", "hidden", "unsupported", "composite", "primitive")
-_TABLES: Final = ("device", "behaviour", "refuse")
+_TABLES: Final = ("device", "behaviour", "refuse", "quirk")
 _TOP: Final = {"schema", "name", "extends", "summary", "sources", *_LISTS, *_TABLES}
 
 
@@ -202,6 +230,7 @@ def _profile(data: Mapping[str, Any], where: str) -> Profile:
             hardware=_values(Hardware, data["device"]),
             behaviour=_values(Behaviour, data["behaviour"]),
             refusals=tuple(_refusal(name, rule) for name, rule in sorted(data["refuse"].items())),
+            quirks=tuple(_quirk(name, rule) for name, rule in sorted(data["quirk"].items())),
             **{key: tuple(sorted({op for group in data[key] for op in group["operators"]})) for key in _LISTS},
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -227,3 +256,9 @@ def _refusal(name: str, rule: Mapping[str, Any]) -> Refusal:
     if "mechanism" in plain:
         plain["mechanism"] = Mechanism(plain["mechanism"])
     return Refusal(name=name, **plain)
+
+
+def _quirk(name: str, rule: Mapping[str, Any]) -> Quirk:
+    known = {key: value for key, value in rule.items() if key != "source"}
+    operators = tuple(known.pop("operators"))
+    return Quirk(name=name, operators=operators, effect=Effect(known.pop("effect")), **known)

@@ -32,7 +32,17 @@ class LedgerRecording:
         return True
 
 
-def _use(op: str, dtype: Any, mechanism: Any, count: int, nbytes: int, ns: int, shapes: list[list[int]]) -> OpUse:
+def _use(
+    op: str,
+    dtype: Any,
+    mechanism: Any,
+    backward: bool,
+    count: int,
+    nbytes: int,
+    ns: int,
+    shapes: list[list[int]],
+    strides: list[list[int]],
+) -> OpUse:
     number = int(mechanism)
     return OpUse(
         op=op,
@@ -44,4 +54,6 @@ def _use(op: str, dtype: Any, mechanism: Any, count: int, nbytes: int, ns: int, 
         nbytes=nbytes,
         ns=ns,
         shapes=tuple(tuple(shape) for shape in shapes),
+        strides=tuple(tuple(one) for one in strides),
+        backward=backward,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.utils import backend_registration
@@ -15,7 +15,9 @@ from neuronqa.device.neuron.profile import Mechanism, Profile, Where
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
 from neuronqa.errors import BadInput
 
-MAX_DEVICES = 64
+MAX_DEVICES: Final = 64
+ROUNDING: Final = "NEURON_RT_STOCHASTIC_ROUNDING_EN"
+ROUNDING_SEED: Final = "NEURON_RT_STOCHASTIC_ROUNDING_SEED"
 
 
 def register(shim: Any, profile: Profile, fault: Fault | None = None) -> NeuronModule:
@@ -47,15 +49,19 @@ def _meet_dynamo(shim: Any, profile: Profile, module: NeuronModule, fault: Fault
 
 def logical_devices(profile: Profile) -> int:
     """NEURON_RT_NUM_CORES, else what the profile has; never fewer than the ranks of this machine."""
-    named = os.environ.get("NEURON_RT_NUM_CORES")
-    try:
-        count = profile.hardware.logical_devices if named is None else int(named)
-        ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    except ValueError as error:
-        raise BadInput("NEURON_RT_NUM_CORES and LOCAL_WORLD_SIZE must be whole numbers", where=str(error)) from error
+    count = _whole("NEURON_RT_NUM_CORES", profile.hardware.logical_devices)
     if not 1 <= count <= MAX_DEVICES:
-        raise BadInput(f"NEURON_RT_NUM_CORES must be 1 to {MAX_DEVICES}", where=str(named))
-    return min(max(count, ranks), MAX_DEVICES)
+        raise BadInput(f"NEURON_RT_NUM_CORES must be 1 to {MAX_DEVICES}", where=str(count))
+    return min(max(count, _whole("LOCAL_WORLD_SIZE", 1)), MAX_DEVICES)
+
+
+def _whole(name: str, default: int) -> int:
+    """A whole number from the environment. Raises BadInput for anything else."""
+    named = os.environ.get(name)
+    try:
+        return default if named is None else int(named)
+    except ValueError:
+        raise BadInput(f"{name} must be a whole number", where=named) from None
 
 
 def _settings(shim: Any, profile: Profile) -> Any:
@@ -70,6 +76,12 @@ def _settings(shim: Any, profile: Profile) -> Any:
     only_unimplemented = os.environ.get("TORCH_NEURONX_FALLBACK_ONLY_FOR_UNIMPLEMENTED_OPS") == "1"
     settings.fallback_on_refusal = behaviour.fallback_on_refusal and not only_unimplemented
     settings.blocking = os.environ.get("NEURON_LAUNCH_BLOCKING") == "1"
+    settings.matmul_tile = behaviour.matmul_tile
+    settings.function_tables = behaviour.function_tables
+    settings.stochastic_rounding = behaviour.stochastic_rounding
+    if ROUNDING in os.environ:
+        settings.stochastic_rounding = os.environ[ROUNDING] == "1"
+    settings.rounding_seed = _whole(ROUNDING_SEED, 0)
     return settings
 
 
@@ -88,4 +100,6 @@ def _support(shim: Any, profile: Profile) -> Any:
             )
             dtypes = [getattr(torch, name) for name in refusal.dtypes]
             rules.refuse(list(refusal.operators), dtypes, mechanism, refusal.message)
+    for quirk in profile.quirks:
+        rules.quirk(list(quirk.operators), quirk.effect.value)
     return rules

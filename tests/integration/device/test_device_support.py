@@ -151,6 +151,41 @@ def test_only_contiguous_memory_formats_exist() -> None:
     assert x.permute(0, 2, 3, 1).contiguous().is_contiguous()
 
 
+class Images(torch.nn.Module):
+    """Convolutions between layers that put channels last, as ConvNeXt has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(4)
+        self.convolution = torch.nn.Conv2d(4, 8, 3, padding=1)
+        self.groups = torch.nn.GroupNorm(2, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        x = self.groups(self.convolution(x))
+        return F.interpolate(x, scale_factor=2, mode="bilinear")
+
+
+def test_a_convolution_of_channels_last_is_contiguous_in_both_modes() -> None:
+    model, x = Images().to(N), torch.randn(2, 4, 8, 8, device=N)
+    eager = model(x)
+    eager.sum().backward()
+    compiled = torch.compile(model, backend="neuron", fullgraph=True)(x)
+    compiled.sum().backward()
+    assert eager.is_contiguous()
+    torch.testing.assert_close(compiled, eager)
+
+
+def test_a_graph_lays_memory_out_as_it_was_traced() -> None:
+    def channels_last(x: Tensor, weight: Tensor) -> Tensor:
+        moved = F.conv2d(x.to(memory_format=torch.channels_last), weight)
+        return torch.empty_like(moved, memory_format=torch.channels_last).fill_(2) * moved
+
+    x, weight = torch.randn(2, 4, 8, 8), torch.randn(4, 4, 1, 1)
+    compiled = torch.compile(channels_last, backend="neuron", fullgraph=True)
+    torch.testing.assert_close(compiled(x.to(N), weight.to(N)).cpu(), channels_last(x, weight))
+
+
 def test_the_real_trackers_list_what_they_would_and_forget_on_request(device: NeuronDevice) -> None:
     from neuronqa.device.neuron import neuronx
 
@@ -181,15 +216,27 @@ def test_a_forced_operator_escapes_its_fault() -> None:
     torch.testing.assert_close((x @ x).cpu(), torch.eye(3))
 
 
-@pytest.mark.device(profile="trn2-sdk2.33", environment={"TORCH_NEURONX_FALLBACK_ONLY_FOR_UNIMPLEMENTED_OPS": "1"})
+NO_FALLBACK = {"TORCH_NEURONX_FALLBACK_ONLY_FOR_UNIMPLEMENTED_OPS": "1"}
+
+
+@pytest.mark.device(profile="trn2-sdk2.33", environment=NO_FALLBACK)
 def test_refused_arguments_are_an_error_when_fallback_is_off(device: NeuronDevice) -> None:
     x = torch.ones(3, 3, dtype=torch.int32, device=N)
+    x @ x
     with pytest.raises(RuntimeError, match="CPU fallback is disabled for operation=aten::mm") as caught:
-        x @ x
+        device.synchronize()
     assert device.error_code(caught.value) == "NCC_EVRF035"
+    device.synchronize()
     with pytest.raises(RuntimeError, match=r"Operation aten::index\.Tensor failed to execute on Neuron"):
         x.long()[torch.tensor([0])]
     torch.maximum(x, x)
+
+
+@pytest.mark.device(profile="trn2-sdk2.33", environment={**NO_FALLBACK, "NEURON_LAUNCH_BLOCKING": "1"})
+def test_blocking_launches_raise_where_the_error_arises() -> None:
+    x = torch.ones(3, 3, dtype=torch.int32, device=N)
+    with pytest.raises(RuntimeError, match="CPU fallback is disabled for operation=aten::mm"):
+        x @ x
 
 
 @pytest.mark.device(profile="trn2-sdk2.33", environment={"NEURON_RT_NUM_CORES": "2"})

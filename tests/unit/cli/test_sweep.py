@@ -17,8 +17,7 @@ from sqlalchemy import select
 from neuronqa.catalog.snapshot import SnapshotWriter
 from neuronqa.db import tables as t
 from neuronqa.db.engine import open_engine
-from neuronqa.device.prepare import Prepared
-from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.catalog import Entry, Source
 from neuronqa.domain.job import Job, JobResult
 from neuronqa.domain.outcome import Check, Kind

@@ -20,8 +20,7 @@ from neuronqa.db.engine import open_engine
 from neuronqa.db.queries import SweepRow
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
-from neuronqa.device.prepare import Prepared
-from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.case import Case, Dtype, Mode
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import Job, JobResult

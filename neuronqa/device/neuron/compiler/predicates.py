@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from neuronqa.errors import BadInput
 
@@ -40,6 +41,11 @@ def boolean_index(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return any(isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in indices)
 
 
+def empty_tensor(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """A tensor without elements among the arguments."""
+    return any(isinstance(leaf, torch.Tensor) and leaf.numel() == 0 for leaf in tree_leaves((args, kwargs)))
+
+
 def _argument(args: Sequence[Any], kwargs: Mapping[str, Any], position: int, name: str) -> Any:
     return args[position] if len(args) > position else kwargs.get(name)
 
@@ -54,6 +60,7 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType(
         "window-dilation": window_dilation,
         "both-dilations": both_dilations,
         "boolean-index": boolean_index,
+        "empty-tensor": empty_tensor,
     }
 )
 

@@ -25,4 +25,8 @@ void start_autograd_threads() {
   }
 }
 
+bool in_backward() {
+  return torch::autograd::get_current_graph_task_id() != -1;
+}
+
 }  // namespace neuronqa

@@ -29,7 +29,11 @@ void bind_settings(py::module& m) {
       .def_readwrite("narrow_float64", &Settings::narrow_float64)
       .def_readwrite("fallback_on_refusal", &Settings::fallback_on_refusal)
       .def_readwrite("blocking", &Settings::blocking)
-      .def_readwrite("keeps_parameters", &Settings::keeps_parameters);
+      .def_readwrite("keeps_parameters", &Settings::keeps_parameters)
+      .def_readwrite("matmul_tile", &Settings::matmul_tile)
+      .def_readwrite("function_tables", &Settings::function_tables)
+      .def_readwrite("stochastic_rounding", &Settings::stochastic_rounding)
+      .def_readwrite("rounding_seed", &Settings::rounding_seed);
   m.def("settings", &settings, py::return_value_policy::reference);
   m.def("initialise", &initialise);
   m.def("start_autograd_threads", &start_autograd_threads, py::call_guard<py::gil_scoped_release>());
@@ -82,6 +86,9 @@ void bind_operators(py::module& m) {
         }
         const bool any_tensor = operators.empty();
         rules.refusals.push_back({std::move(operators), {mask, any_tensor, mechanism, std::move(message)}});
+      })
+      .def("quirk", [](SupportRules& rules, std::vector<std::string> operators, std::string effect) {
+        rules.quirks.push_back({std::move(operators), std::move(effect)});
       });
   m.def("register_operators", &register_operators);
   m.def("operators", [] {
@@ -104,7 +111,7 @@ void bind_operators(py::module& m) {
     }
   });
   m.def("note_fallback", [](const std::string& name, c10::ScalarType dtype, int64_t bytes) {
-    operator_named(name).tally.add(dtype, Mechanism::kNoKernel, bytes, 0, {});
+    operator_named(name).tally.add({dtype, Mechanism::kNoKernel, in_backward(), 1, bytes, 0, {}});
   });
   m.def("schema_arguments", [](const std::string& name) -> py::object {
     const auto dot = name.find('.', name.find("::"));
@@ -123,7 +130,7 @@ py::list uses() {
   for (const auto* entry : all_operators()) {
     for (const auto& use : entry->tally.uses()) {
       all.append(py::make_tuple(
-          entry->name(), use.dtype, use.mechanism, use.count, use.bytes, use.nanoseconds, use.shapes));
+          entry->name(), use.dtype, use.mechanism, use.backward, use.count, use.bytes, use.nanoseconds, use.geometry.shapes, use.geometry.strides));
     }
   }
   return all;

@@ -20,6 +20,10 @@ struct Settings {
   bool fallback_on_refusal = true;  // a kernel that refuses its arguments, or fails, runs on the CPU
   bool blocking = false;  // NEURON_LAUNCH_BLOCKING: errors surface where they arise
   bool keeps_parameters = true;  // Module.to moves parameters in place
+  int64_t matmul_tile = 0;  // products are summed by so many in float32; 0: as the host does
+  bool function_tables = false;  // transcendental functions come from tables
+  bool stochastic_rounding = false;  // NEURON_RT_STOCHASTIC_ROUNDING_EN
+  uint64_t rounding_seed = 0;
 };
 
 Settings& settings();

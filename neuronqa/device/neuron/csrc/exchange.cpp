@@ -122,10 +122,13 @@ Census census(const Stack& stack, size_t first, size_t count) {
   return result;
 }
 
-Shapes shapes_of(const Stack& stack, size_t first, size_t count) {
-  Shapes shapes;
-  each_tensor(stack, first, count, [&](const at::Tensor& tensor) { shapes.push_back(tensor.sizes().vec()); });
-  return shapes;
+Geometry geometry_of(const Stack& stack, size_t first, size_t count) {
+  Geometry geometry;
+  each_tensor(stack, first, count, [&](const at::Tensor& tensor) {
+    geometry.shapes.push_back(tensor.sizes().vec());
+    geometry.strides.push_back(tensor.layout() == c10::kStrided ? tensor.strides().vec() : std::vector<int64_t>());
+  });
+  return geometry;
 }
 
 c10::DeviceIndex Exchange::device() const {
@@ -187,6 +190,9 @@ at::Tensor Exchange::lend_tensor(const at::Tensor& tensor, size_t argument) {
     }
   }
   auto host = over(shared != nullptr ? *shared : lend(tensor.storage()), c10::DispatchKey::CPU, tensor);
+  // Some operators take these as they are, and their host kernels have to see it.
+  host._set_conj(tensor.is_conj());
+  host._set_neg(tensor.is_neg());
   auto narrowed = narrow_ && must_narrow(host) ? narrowed_copy(host) : at::Tensor();
   const bool written = argument < 64 && ((signature_.written_in_place >> argument) & 1) != 0;
   pairs_.push_back({tensor, host, narrowed, written});

@@ -41,7 +41,7 @@ struct Census {
 };
 
 Census census(const Stack& stack, size_t first, size_t count);
-Shapes shapes_of(const Stack& stack, size_t first, size_t count);
+Geometry geometry_of(const Stack& stack, size_t first, size_t count);
 
 class Exchange {
  public:

@@ -1,7 +1,13 @@
 #include "kernels.h"
 
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/ops/_local_scalar_dense.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/histc.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "device.h"
 
@@ -21,6 +27,11 @@ Kernel kernel_of(Function* function) {
   };
 }
 
+// TorchNeuron's convolutions have no layout but the contiguous one, and tracing expects no other of any accelerator.
+Tensor laid_out(const Tensor& result) {
+  return (settings().contiguous_only || in_graph()) && result.defined() ? result.contiguous() : result;
+}
+
 Tensor convolution(
     const Tensor& input,
     const Tensor& weight,
@@ -31,7 +42,8 @@ Tensor convolution(
     bool transposed,
     at::IntArrayRef output_padding,
     int64_t groups) {
-  return at::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+  return laid_out(
+      at::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups));
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(
@@ -46,8 +58,9 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
     int64_t groups,
     std::array<bool, 3> wanted) {
   const int64_t bias_size = transposed ? weight.size(1) * groups : weight.size(0);
-  return at::convolution_backward(
+  auto [input_grad, weight_grad, bias_grad] = at::convolution_backward(
       grad_output, input, weight, {{bias_size}}, stride, padding, dilation, transposed, output_padding, groups, wanted);
+  return {laid_out(input_grad), laid_out(weight_grad), std::move(bias_grad)};
 }
 
 // The CPU has no integer histc. Mixture-of-experts models of transformers count tokens per expert with it.

@@ -17,23 +17,23 @@ namespace {
 std::atomic<bool> is_recording{false};
 char* mark_file = nullptr;
 
-bool is(const Use& use, c10::ScalarType dtype, Mechanism mechanism) {
-  return use.dtype == dtype && use.mechanism == mechanism;
+bool alike(const Use& a, const Use& b) {
+  return a.dtype == b.dtype && a.mechanism == b.mechanism && a.backward == b.backward;
 }
 
 }  // namespace
 
-void Tally::add(c10::ScalarType dtype, Mechanism mechanism, int64_t bytes, int64_t nanoseconds, Shapes shapes) {
+void Tally::add(Use use) {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (auto& use : uses_) {
-    if (is(use, dtype, mechanism)) {
-      use.count += 1;
-      use.bytes += bytes;
-      use.nanoseconds += nanoseconds;
+  for (auto& known : uses_) {
+    if (alike(known, use)) {
+      known.count += use.count;
+      known.bytes += use.bytes;
+      known.nanoseconds += use.nanoseconds;
       return;
     }
   }
-  uses_.push_back({dtype, mechanism, 1, bytes, nanoseconds, std::move(shapes)});
+  uses_.push_back(std::move(use));
 }
 
 std::vector<Use> Tally::uses() const {

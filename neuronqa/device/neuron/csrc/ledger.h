@@ -22,22 +22,27 @@ enum class Mechanism : uint8_t {
   kUnsupported = 6,  // refused with an error; never recorded as a use
 };
 
-using Shapes = std::vector<std::vector<int64_t>>;
+// Of the tensors among the arguments, in order.
+struct Geometry {
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<std::vector<int64_t>> strides;
+};
 
 struct Use {
   c10::ScalarType dtype;
   Mechanism mechanism;
+  bool backward;
   int64_t count = 0;
   int64_t bytes = 0;  // moved between device and host, both ways
   int64_t nanoseconds = 0;
-  Shapes shapes;  // of the inputs, the first time
+  Geometry geometry;  // of the inputs, the first time
 };
 
 // The uses of one operator. Autograd runs on a thread of its own, hence the lock.
 class Tally {
  public:
-  // Adds one use; `shapes` are kept if it is the first of its kind.
-  void add(c10::ScalarType dtype, Mechanism mechanism, int64_t bytes, int64_t nanoseconds, Shapes shapes);
+  // Adds a use to those of its dtype, mechanism and direction; of the first, the geometry is kept.
+  void add(Use use);
   std::vector<Use> uses() const;
   void clear();
 

@@ -38,6 +38,8 @@ class Operator {
   void call(const c10::OperatorHandle& op, Stack& stack);
   // Runs the standard kernel on host values.
   void run_standard(const c10::OperatorHandle& op, Stack& stack) const;
+  // Runs what the device itself would: its own numerics and quirks, or the standard kernel.
+  void run_native(const c10::OperatorHandle& op, Stack& stack) const;
   void learn(const c10::OperatorHandle& op);
 
   const std::string& name() const {
@@ -52,7 +54,8 @@ class Operator {
 
   Support support;
   Kernel standard;  // stands in for the CPU's kernel where the CPU has none of that name
-  Kernel replacement;  // numerics or fault, in Python, on host values
+  Kernel device_kernel;  // numerics and quirks of the profile
+  Kernel replacement;  // a fault, in Python, on host values
   Kernel overlay;  // a kernel somebody wrote for the device, in Python, on device values
   uint64_t overlay_dtypes = 0;
   bool primitive = false;  // may an overlay be made of it?
@@ -87,5 +90,6 @@ bool in_overlay();
 // While a compiled graph runs on this thread, every operator is native; while a whole graph runs on the CPU, none is.
 enum class GraphState : uint8_t { kOutside, kInside, kOnCpu };
 GraphState exchange_graph_state(GraphState state);
+bool in_graph();
 
 }  // namespace neuronqa

@@ -1,8 +1,9 @@
 #include "python_kernel.h"
 
 #include <pybind11/stl.h>
-#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/jit/python/pybind_utils.h>
+
+#include "autograd.h"
 
 namespace neuronqa {
 namespace {
@@ -69,12 +70,9 @@ struct Call {
     auto stack = arguments;
     {
       py::gil_scoped_release no_gil;
-      entry.run_standard(op, stack);
+      entry.run_native(op, stack);
     }
     return results_of(stack, entry.signature().returns);
-  }
-  bool in_backward() const {
-    return torch::autograd::get_current_graph_task_id() != -1;
   }
 };
 
@@ -102,7 +100,7 @@ void bind_python_kernels(py::module& module) {
       .def_property_readonly("name", &Call::name)
       .def_property_readonly("args", &Call::args)
       .def_property_readonly("arg_names", &Call::arg_names)
-      .def_property_readonly("in_backward", &Call::in_backward)
+      .def_property_readonly("in_backward", [](const Call&) { return in_backward(); })
       .def("standard", &Call::standard);
 }
 

@@ -8,6 +8,8 @@
 #include <unordered_set>
 
 #include "kernels.h"
+#include "numerics.h"
+#include "quirks.h"
 
 namespace neuronqa {
 namespace {
@@ -128,6 +130,21 @@ class Judge {
     return rules_.everything || primitives_.count(functional_name(name)) > 0;
   }
 
+  // The device's own kernel, where it is not the host's.
+  Kernel device_kernel(const std::string& name) const {
+    auto kernel = numeric_kernel(name);
+    for (const auto& quirk : rules_.quirks) {
+      if (concerns(quirk.operators, name, base_name(name)) && !quirk.operators.empty()) {
+        const auto* entry = &operator_named(name);
+        if (!kernel) {
+          kernel = [entry](const c10::OperatorHandle& op, Stack& stack) { entry->run_standard(op, stack); };
+        }
+        kernel = with_quirk(quirk.effect, std::move(kernel));
+      }
+    }
+    return kernel;
+  }
+
   Support support(const std::string& name, const c10::OperatorHandle& op) const {
     Support result;
     const auto base = base_name(name);
@@ -139,7 +156,7 @@ class Judge {
       result.without_kernel = Mechanism::kNoKernel;
     }
     for (const auto& rule : rules_.refusals) {
-      if (concerns(rule, name, base)) {
+      if (concerns(rule.operators, name, base)) {
         result.refusals.push_back(rule.refusal);
       }
     }
@@ -155,11 +172,11 @@ class Judge {
     return result;
   }
 
-  static bool concerns(const RefusalRule& rule, const std::string& name, const std::string& base) {
-    if (rule.operators.empty()) {
+  static bool concerns(const std::vector<std::string>& operators, const std::string& name, const std::string& base) {
+    if (operators.empty()) {
       return true;
     }
-    for (const auto& wanted : rule.operators) {
+    for (const auto& wanted : operators) {
       if (wanted == base || "aten::" + wanted == name) {
         return true;
       }
@@ -233,6 +250,7 @@ void register_cpu_operators(const Judge& judge) {
     auto& entry = operator_named(name);
     entry.support = judge.support(name, *op);
     entry.primitive = judge.is_primitive(name);
+    entry.device_kernel = judge.device_kernel(name);
     implement_entry(name, entry);
   }
 }
@@ -244,6 +262,7 @@ void register_standard_kernels(const Judge& judge) {
     entry.support = judge.support(kernel.name, op);
     entry.primitive = judge.is_primitive(kernel.name);
     entry.standard = kernel.kernel;
+    entry.device_kernel = judge.device_kernel(kernel.name);
     implement_entry(kernel.schema, entry);
   }
 }

@@ -14,6 +14,12 @@ struct RefusalRule {
   Refusal refusal;
 };
 
+// An oddity of some operators on arguments that are hardly ever met.
+struct QuirkRule {
+  std::vector<std::string> operators;
+  std::string effect;
+};
+
 struct SupportRules {
   bool everything = false;  // the profile `ideal`
   std::vector<std::string> native;  // with overload, as the device registers them
@@ -22,6 +28,7 @@ struct SupportRules {
   std::vector<std::string> composite;  // operators the device implements whole, although PyTorch composes them
   std::vector<std::string> primitives;  // base names of what an overlay may be made of
   std::vector<RefusalRule> refusals;
+  std::vector<QuirkRule> quirks;
 };
 
 void register_operators(const SupportRules& rules);

@@ -7,8 +7,10 @@
 
 #include <chrono>
 
+#include "autograd.h"
 #include "device.h"
 #include "memory.h"
+#include "numerics.h"
 #include "operator.h"
 
 namespace neuronqa {
@@ -30,10 +32,10 @@ void check_layout(const OptionalLayout& layout) {
       !layout || *layout == at::kStrided, "the 'neuron' backend holds strided tensors only, not ", *layout);
 }
 
-// Text of the public torch-neuronx source, April 2026.
+// Text of the public torch-neuronx source, April 2026. Inside a graph a layout is the compiler's own affair.
 void check_memory_format(const std::optional<at::MemoryFormat>& format) {
   TORCH_CHECK(
-      !settings().contiguous_only || !format || *format == at::MemoryFormat::Contiguous ||
+      !settings().contiguous_only || in_graph() || !format || *format == at::MemoryFormat::Contiguous ||
           *format == at::MemoryFormat::Preserve,
       "Memory format ",
       *format,
@@ -101,16 +103,23 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
     raise_pending_error();
   }
   const auto start = std::chrono::steady_clock::now();
-  seen_by_copy(to).copy_(seen_by_copy(from), non_blocking);
+  if (settings().stochastic_rounding && from.scalar_type() == at::kFloat &&
+      (to.scalar_type() == at::kBFloat16 || to.scalar_type() == at::kHalf)) {
+    seen_by_copy(to).copy_(rounded_stochastically(seen_by_copy(from), to.scalar_type()));
+  } else {
+    seen_by_copy(to).copy_(seen_by_copy(from), non_blocking);
+  }
   if (recording()) {
     const bool crosses = leaves || from.device().type() != kNeuron;
     const auto span = std::chrono::steady_clock::now() - start;
     entry.tally.add(
-        from.scalar_type(),
-        in_overlay() && leaves ? Mechanism::kNoKernel : Mechanism::kNative,
-        crosses ? from.numel() * static_cast<int64_t>(from.itemsize()) : 0,
-        std::chrono::duration_cast<std::chrono::nanoseconds>(span).count(),
-        {from.sizes().vec()});
+        {from.scalar_type(),
+         in_overlay() && leaves ? Mechanism::kNoKernel : Mechanism::kNative,
+         in_backward(),
+         1,
+         crosses ? from.numel() * static_cast<int64_t>(from.itemsize()) : 0,
+         std::chrono::duration_cast<std::chrono::nanoseconds>(span).count(),
+         {{from.sizes().vec()}, {from.strides().vec()}}});
   }
   return to;
 }
