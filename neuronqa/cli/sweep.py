@@ -28,7 +28,7 @@ def sweep(
         str, typer.Option(metavar="EXPR", help="Sweep a part, e.g. 'type:llama' or 'top-500'; a catalog of its own.")
     ] = "",
     policy: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="What must pass: gating, quick, or a file.")
+        str, typer.Option(metavar="NAME|FILE", help="What must pass: gating, quick, thorough, or a file.")
     ] = "gating",
     device: Annotated[str, typer.Option(help="Device: neuron, cpu:inductor, or another accelerator.")] = "neuron",
     profile: Annotated[

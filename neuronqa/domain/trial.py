@@ -18,6 +18,15 @@ NOTHING: Final = "nothing"
 HARMLESS: Final = 0.5
 """A good twin may not move anything by more."""
 
+WHOLES: Final = {
+    "aten::_safe_softmax": "aten::_softmax",
+    "aten::add.Scalar": "aten::add.Tensor",
+    "aten::add_.Scalar": "aten::add_.Tensor",
+    "aten::mul.Scalar": "aten::mul.Tensor",
+    "aten::mul_.Scalar": "aten::mul_.Tensor",
+}
+"""Operators that a search sees whole, and the one that does their work inside."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plant:
@@ -75,7 +84,8 @@ class Trial:
         """Is what was blamed the culprit? None where nothing was to be blamed."""
         if not self.plant.numeric or not self.plant.op or Check.PARITY.value not in self.noticed_by:
             return None
-        return matches(self.plant.culprit or self.plant.op, self.blamed.partition(" ")[0])
+        culprit, blamed = self.plant.culprit or self.plant.op, self.blamed.partition(" ")[0]
+        return matches(culprit, blamed) or matches(culprit, WHOLES.get(blamed, blamed))
 
 
 def matches(patterns: str, op: str) -> bool:

@@ -7,7 +7,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from neuronqa.domain.observation import Curve, Progress
 from neuronqa.domain.optimizer import ADAMW
+from neuronqa.worker.boundaries import resized
 from neuronqa.worker.exchange import Arrays
 from neuronqa.worker.trees import Leaf, leaves, to_array
 
@@ -111,11 +112,22 @@ def seed_everything() -> None:
 
 
 def infer(subject: Subject, notes: Notes, mark: Marks) -> None:
-    """Run forward once without gradients."""
+    """Run forward once without gradients; in eager mode, in other sizes as well.
+
+    A size that raises leaves nothing: where only the device raises, its outputs are missing beside the reference's.
+    Another size is another graph, so a compiled model is not asked.
+    """
     mark(Progress.FORWARD)
     with torch.no_grad():
         outputs = subject.forward(**subject.inputs)
-    _keep_outputs(outputs, notes)
+        with notes.aside():
+            _keep_outputs(outputs, notes)
+            sizes = list(resized(subject.module, subject.inputs)) if subject.forward is subject.module else []
+        for name, inputs in sizes:
+            with suppress(Exception):
+                outputs = subject.forward(**inputs)
+                with notes.aside():
+                    _keep_outputs(outputs, notes, f"{name}.")
 
 
 def train(subject: Subject, steps: int, notes: Notes, mark: Marks) -> None:
@@ -172,9 +184,9 @@ def keep_state(module: nn.Module, notes: Notes) -> None:
         notes.keep(f"buffer/{name}", buffer)
 
 
-def _keep_outputs(outputs: Any, notes: Notes) -> None:
+def _keep_outputs(outputs: Any, notes: Notes, size: str = "") -> None:
     for path, leaf in leaves(outputs):
-        notes.keep(f"output/{path}", leaf)
+        notes.keep(f"output/{size}{path}", leaf)
 
 
 def _keep_gradients(module: nn.Module, notes: Notes) -> None:

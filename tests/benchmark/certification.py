@@ -21,7 +21,7 @@ from typing import Any
 from neuronqa import catalog as catalogs
 from neuronqa.device.prepare import prepare
 from neuronqa.domain.build import BuildOrder
-from neuronqa.domain.case import Variant
+from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.identity import relaxed, strict
 from neuronqa.domain.policy import Thresholds
 from neuronqa.domain.trial import Plant, Trial
@@ -29,8 +29,10 @@ from neuronqa.sweep import certification
 from neuronqa.sweep.certification import Assignment
 
 VARIANTS = ("eager/fp32/train", "compile/fp32/train")
-TOGETHER = 12
+TOGETHER = 6
 """Kinds planted into one workload at a time: they share its reference and its run without a fault."""
+COMPILED = 3.0
+"""Compiled trials cost three times as much, and come so much later."""
 SEED = 6
 
 
@@ -45,8 +47,7 @@ def parts(workloads: int) -> list[Assignment]:
         shuffled.shuffle(plants)
         groups = (tuple(plants[start : start + TOGETHER]) for start in range(0, len(plants), TOGETHER))
         made.extend(replace(whole, plants=group) for group in groups)
-    shuffled.shuffle(made)
-    return made
+    return sorted(made, key=lambda one: shuffled.random() * (COMPILED if one.variant.mode is Mode.COMPILE else 1.0))
 
 
 def remaining(made: list[Assignment], done: set[tuple[str, str, str]]) -> Iterator[Assignment]:

@@ -20,7 +20,7 @@ from neuronqa.domain.identity import strict
 from neuronqa.domain.outcome import Check
 from neuronqa.domain.trial import NOTHING, Plant, Trial, matches
 from neuronqa.sweep import certification
-from tests.unit.checks.made import THRESHOLDS, reference, right, weights
+from tests.unit.checks.made import STEPS, THRESHOLDS, reference, right, weights
 
 SCALE = Plant(kind="scale", op="aten::mm|aten::bmm", check="parity", fault={"kind": "scale"})
 CRASH = Plant(kind="segfault", op="aten::mm", check="run", numeric=False)
@@ -70,6 +70,10 @@ def test_a_cause_is_right_when_the_blamed_operator_is_planted_in() -> None:
     assert trial().right_cause is True
     assert trial(blamed="aten::gelu float32").right_cause is False
     assert trial(blamed="").right_cause is False
+    whole = replace(SCALE, op="aten::_softmax")
+    assert trial(whole, blamed="aten::_safe_softmax float32").right_cause is True
+    between = replace(SCALE, culprit="memory|aten::mm")
+    assert trial(between, blamed="memory float32").right_cause is True
     assert trial(CRASH).right_cause is None
     assert trial(found=PASSES).right_cause is None
 
@@ -137,7 +141,7 @@ def test_a_tensor_that_is_gone_or_not_finite_is_moved_without_bound() -> None:
 
 def test_a_curve_is_moved_in_widths() -> None:
     late = right(7)
-    late["curve/loss"] = late["curve/loss"] + np.linspace(0, 0.5, 8)
+    late["curve/loss"] = late["curve/loss"] + np.linspace(0, 0.5, STEPS)
     assert effect.of_curves(reference(), right(7), late, Dtype.FP32, THRESHOLDS) > 100
 
 
