@@ -213,6 +213,11 @@ def _spoken_codes(scene: Scene, given: dict[str, Any]) -> None:
         given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * SPEECH_FRAMES)
 
 
+def _blank_first(scene: Scene, given: dict[str, Any]) -> None:
+    """The decoder reads the labels after a blank."""
+    given["decoder_input_ids"] = scene.ids("decoder_input_ids", scene.batch, scene.tokens + 1)
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("speecht5",),
@@ -249,6 +254,11 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="upstream gives it the loss of a language model, which does not fit its outputs",
         labels=_no_labels,
         adaptation=Adaptation(extra=frozenset({"decoder_input_ids"})),
+    ),
+    Recipe(
+        families=("parakeet_rnnt", "parakeet_tdt"),
+        reason="the decoder reads one token more than it is asked for",
+        inputs=_blank_first,
     ),
     Recipe(
         families=("gradium_phonon_tts", "pocket_tts"),
