@@ -65,7 +65,7 @@ def _shapes_and_sounds(scene: Scene, given: dict[str, Any]) -> None:
 
 def _questions(scene: Scene, given: dict[str, Any]) -> None:
     if "question_positions" in scene.parameters:
-        given["question_positions"] = torch.full((scene.batch, 1), 2)
+        given["question_positions"] = torch.tensor([[2, 5]] * scene.batch)
 
 
 def _whole_groups(shrunk: Shrunk) -> None:
@@ -158,7 +158,7 @@ def _asked(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
     if "start_positions" not in scene.parameters:
         return None
     ends = {"start_positions": 1, "end_positions": 3}
-    return {name: torch.full((scene.batch, 1), place) for name, place in ends.items()}
+    return {name: torch.full((scene.batch, 2), place) for name, place in ends.items()}
 
 
 def _of_all_places(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
