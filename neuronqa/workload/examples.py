@@ -7,7 +7,7 @@ import neuronqa.workload.extras  # noqa: F401 - before transformers looks for to
 # isort: split
 
 import json
-from typing import Any, Final
+from typing import Any
 
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -16,9 +16,6 @@ from neuronqa.workload import recipes
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.placeholders import TOKENS
 from neuronqa.workload.tree import is_count
-
-_INTO_TEXT: Final = ("out_hidden_size", "projection_dim", "output_dim", "text_hidden_size")
-"""Widths of a tower that every checkpoint makes equal to the text model's, and some class defaults do not."""
 
 
 def example(architecture: Architecture) -> str:
@@ -37,17 +34,12 @@ def example(architecture: Architecture) -> str:
 
 
 def _agree(fields: dict[str, Any]) -> None:
+    """Every checkpoint makes a tower's output as wide as the text model; some class defaults do not."""
     text, vision = fields.get("text_config"), fields.get("vision_config")
     if not isinstance(text, dict) or not isinstance(vision, dict) or not is_count(text.get("hidden_size")):
         return
-    if fields["model_type"] in _OWN_WIDTH:
-        return
-    for name in _INTO_TEXT[:1]:
-        if is_count(vision.get(name)):
-            vision[name] = text["hidden_size"]
-
-
-_OWN_WIDTH: Final[frozenset[str]] = frozenset()
+    if is_count(vision.get("out_hidden_size")):
+        vision["out_hidden_size"] = text["hidden_size"]
 
 
 def _name_placeholders(fields: dict[str, Any]) -> None:

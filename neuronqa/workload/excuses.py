@@ -53,6 +53,25 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("csm", r"codec_model\.", "codes are made without a gradient"),
     ("minicpmv4_6|minicpmv4_7|minicpm_ocr", r"vit_merger\.", "used only where features are merged once more"),
+    (
+        "d_fine|deimv2|pp_doclayout_v4",
+        r"^decoder\.(lqe_layers|class_embed)",
+        "scores are made for the head, which the bare model lacks",
+    ),
+    ("maskformer-swin", r"^hidden_states_norms\.", "norms of stages that are not read"),
+    ("pixio", r"^pixio\.layernorm", "a backbone's stages are read before it"),
+    ("nemotron3_diarization", r"silence_embeds", "nothing is silent"),
+    (
+        "pi0",
+        r"vlm\.language_model\.(layers\.\d+\.(self_attn\.(q|o)_proj|mlp|post_attention_layernorm)|norm)",
+        "actions read the last layer's keys and values alone",
+    ),
+    ("sam|sam_hq", r"prompt_encoder\.(point_embed|not_a_point_embed|no_mask_embed)", "one kind of prompt is given"),
+    ("sam3|sam3_lite_text", r"text_encoder\.text_projection", "the text is read before it"),
+    ("sam3|sam3_lite_text|sam3_tracker|sam3_video", r"neck\.fpn_layers\.3\.", "the coarsest level is left out"),
+    ("pe_audio|pe_audio_encoder|pe_audio_video|pe_audio_video_encoder", r"dac_encoder\.", "encoded without a gradient"),
+    ("pp_formulanet", r"encoder_attn\.(q|k)_proj", "the picture leaves one feature to attend to"),
+    ("gradium_phonon_tts|pocket_tts", r"audio_prompt_proj|num_speakers|duration_delta", "no voice is prompted"),
     ("canine", r"final_char_encoder\.", "the head reads the molecules' pool, not the upsampled characters"),
     ("mra", r"attention\.(self\.(query|key|value)|output\.dense)\.", "without its CUDA kernel attention gives zeros"),
     ("longformer", r"(query|key|value)(_global)?\.", "the head reads the first token alone, which attends globally"),
@@ -78,7 +97,6 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ("kyutai_speech_to_text", r"^codec_model\.", "codes are an input: the codec makes them"),
     ("flava", r"logit_scale$|^(image|text)_projection", "used only in the contrastive loss"),
     ("luke|mluke", r"entity_predictions\.", "no entity is masked"),
-    ("instructblipvideo|instructblip|blip-2", r"^language_projection", "no token stands for the image"),
     ("video_llava", r"video_tower\.", "images and videos have towers of their own"),
 )
 """Parts that an ordinary training run of some families' heads does not reach (family pattern, name pattern, why)."""

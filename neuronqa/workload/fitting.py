@@ -11,6 +11,7 @@ from torch import Tensor
 
 from neuronqa.domain.outcome import Kind
 from neuronqa.workload import learnt, recipes
+from neuronqa.workload.architectures import Task
 from neuronqa.workload.inputs import UnknownArgument, placeholders, synthesise
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.labels import targets
@@ -101,7 +102,7 @@ def _forward(scene: Scene, adaptation: Adaptation, inputs: dict[str, Any]) -> Ca
     scene.model.train(adaptation.train)
     torch.manual_seed(scene.seed)
     outputs = scene.model(**inputs)
-    if has_own(outputs):
+    if has_own(outputs) and scene.task is not Task.FEATURES:
         return own
     return Projection.of(outputs, scene.seed)
 

@@ -46,7 +46,7 @@ class Tower:
 
 def towers(module: nn.Module, loss: Callable[[], Tensor]) -> list[Tower]:
     """Judge the gradients that stand in `module` after a backward pass; `loss` computes the loss anew."""
-    parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    parameters = {name: p for name, p in module.named_parameters() if p.requires_grad and p.numel()}
     unread, family = _unread(module), str(getattr(getattr(module, "config", None), "model_type", ""))
     found = []
     for name, members in _members(module, parameters).items():

@@ -176,7 +176,7 @@ _TABLE: Final[tuple[tuple[Meaning, str, str], ...]] = (
     (
         Meaning.KV_HEADS,
         (
-            r"\w*num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads|kv_n_heads|kv_heads|\w*num_kv_heads"
+            r"\w*num_key_value(_attention)?_heads(_per_layer)?|num_kv_heads|n_head_kv|n_kv_heads|kv_n_heads|kv_heads|\w*num_kv_heads"
             r"|multi_query_group_num|num_query_groups"
         ),
         r"",

@@ -29,6 +29,7 @@ _MISSED: Final = (
     ),
     re.compile(r"`(\w+)` (?:must|should|has to|is required|needs)"),
 )
+_UNTRAINED: Final = re.compile(r"support training|[Tt]raining .*not (yet )?supported")
 _BOTH: Final = re.compile(r"[Bb]oth `?(\w+)`? and `?(\w+)`?")
 _WIDTHS: Final = (
     (re.compile(r"mat1 and mat2 shapes cannot be multiplied \(\d+x(\d+) and (\d+)x"), -1),
@@ -142,7 +143,7 @@ def _not_both(trouble: Trouble) -> Adaptation | None:
 
 def _no_training(trouble: Trouble) -> Adaptation | None:
     """The head says that it has no loss."""
-    refused = isinstance(trouble.error, NotImplementedError) or "support training" in trouble.text
+    refused = isinstance(trouble.error, NotImplementedError) or bool(_UNTRAINED.search(trouble.text))
     return replace(trouble.adaptation, labels=False, refused=True) if refused and trouble.adaptation.labels else None
 
 

@@ -23,6 +23,9 @@ _LIVELY: Final = (".weight", ".bias", ".embed", ".embed_sum")
 """Buffers of these names are the frozen half of a norm, or a codebook; at zero they would cut off what is behind."""
 SOUND_GAIN: Final = 0.5
 """For convolutions over time, of which many are added up without a norm between."""
+_NORM: Final = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
+"""Some classes start their weights at or near zero, so that a block begins as nothing: little reaches what is before."""
+LEAST_GAIN: Final = 0.5
 _CONVOLUTION: Final = nn.modules.conv._ConvNd
 _PARAMETRIZED: Final = ".parametrizations."
 """Where torch keeps the two halves of a weight under weight norm."""
@@ -40,10 +43,13 @@ def enliven(model: nn.Module, seed: int) -> None:
     """Spread constants and scale up small matrices, in place. Shared tensors are changed once."""
     frozen = ((n, b) for n, b in model.named_buffers() if n.endswith(_LIVELY))
     trained = ((n, p) for n, p in model.named_parameters() if p.requires_grad)
+    norms = {name for name, module in model.named_modules() if isinstance(module, _NORM)}
     convolutions = {name for name, module in model.named_modules() if isinstance(module, _CONVOLUTION)}
     for name, parameter in (*trained, *frozen):
         if not parameter.is_floating_point() or parameter.numel() == 0:
             continue
+        if name.removesuffix(".weight") in norms and abs(float(parameter.mean())) < LEAST_GAIN:
+            parameter.add_(1.0)
         low, high = parameter.aminmax()
         if low == high:
             _spread(parameter, float(low), generator(seed, name))

@@ -18,7 +18,7 @@ def _past(scene: Scene) -> int:
 
 
 def _future(scene: Scene) -> int:
-    return scene.count("prediction_length", default=8)
+    return scene.count("prediction_length", "horizon_length", default=8)
 
 
 def _channels(scene: Scene) -> int:

@@ -87,6 +87,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "freq": series.frequency,
     "aspect_ratio_ids": text.zeros,
     "aspect_ratio_mask": text.ones,
+    "action_embeds": text.embeddings,
     "marks": text.zeros,
     "num_options": text.ones,
     "question_type_ids": text.zeros,

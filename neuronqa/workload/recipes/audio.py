@@ -64,6 +64,12 @@ def _features(scene: Scene, given: dict[str, Any]) -> None:
     given["input_features"] = scene.noise("sound", scene.batch, scene.count("feature_size", of=decoder, default=80), 64)
 
 
+def _heard_width(architecture: Architecture) -> dict[str, Any]:
+    fields = defaults(architecture.model_type)
+    fields["audio_config"]["output_dim"] = fields["text_config"]["hidden_size"]
+    return fields
+
+
 def _whole_windows(scene: Scene, given: dict[str, Any]) -> None:
     """Frames come in whole windows."""
     audio = scene.audio
@@ -171,10 +177,15 @@ def _masked_wave(scene: Scene, given: dict[str, Any]) -> None:
     given["padding_mask"] = torch.ones(scene.batch, sound.SAMPLES, dtype=torch.long)
 
 
-def _unmasked(scene: Scene, given: dict[str, Any]) -> None:
-    """The mask tells which features are real, of which there are as many as frames leave."""
-    del scene
+def _windows_of_queries(scene: Scene, given: dict[str, Any]) -> None:
+    """Each window of frames leaves a few queries; the mask would be of those."""
     given.pop("input_features_mask", None)
+    heard = given.get("input_features")
+    if isinstance(heard, torch.Tensor):
+        window = scene.count("window_size", default=15)
+        queries = window // scene.count("downsample_rate", default=5)
+        count = scene.batch * -(-heard.shape[1] // window) * queries
+        given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", count)
 
 
 def _clips(scene: Scene, given: dict[str, Any]) -> None:
@@ -211,6 +222,11 @@ def _spoken_codes(scene: Scene, given: dict[str, Any]) -> None:
         given["audio_input_ids"] = scene.integers("codes", 8, scene.batch, SPEECH_FRAMES, books)
         given["audio_input_ids_mask"] = torch.ones(scene.batch, SPEECH_FRAMES, dtype=torch.bool)
         given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * SPEECH_FRAMES)
+
+
+def _blank_first(scene: Scene, given: dict[str, Any]) -> None:
+    """The decoder reads the labels after a blank."""
+    given["decoder_input_ids"] = scene.ids("decoder_input_ids", scene.batch, scene.tokens + 1)
 
 
 RECIPES: Final[tuple[Recipe, ...]] = (
@@ -251,6 +267,11 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         adaptation=Adaptation(extra=frozenset({"decoder_input_ids"})),
     ),
     Recipe(
+        families=("parakeet_rnnt", "parakeet_tdt"),
+        reason="the decoder reads one token more than it is asked for",
+        inputs=_blank_first,
+    ),
+    Recipe(
         families=("gradium_phonon_tts", "pocket_tts"),
         reason="frames of speech follow the text",
         inputs=_spoken,
@@ -273,7 +294,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("granite_speech", "granite_speech_plus"),
         reason="its mask is of features, not of frames",
-        inputs=_unmasked,
+        inputs=_windows_of_queries,
     ),
     Recipe(families=("csm",), reason="clips stand in the text", inputs=_clips),
     Recipe(
@@ -298,5 +319,10 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     ),
     Recipe(families=("xcodec", "xcodec2"), reason="sound is mono, with its channel", inputs=_mono),
     Recipe(families=("clvp",), reason="the conditioning encoder has a width of its own", inputs=_features),
-    Recipe(families=("qwen3_asr",), reason="frames come in whole windows", inputs=_whole_windows),
+    Recipe(
+        families=("qwen3_asr",),
+        reason="frames come in whole windows; the class's own widths do not fit each other",
+        inputs=_whole_windows,
+        example=_heard_width,
+    ),
 )

@@ -22,6 +22,26 @@ _INTRACLASS: Final = {
 }
 
 
+_HEADS: Final[dict[str, dict[str, Any]]] = {
+    "Segmentation": {"upsample_out_channels": [64, 64], "conv_out_channels": [64, 64]},
+    "Pose": {"upsample_out_channels": [64, 64], "conv_out_channels": [64, 64]},
+    "Normal": {"upsample_out_channels": [64, 64], "conv_out_channels": [64, 32]},
+    "Pointmap": {
+        "upsample_out_channels": [64, 64],
+        "conv_out_channels": [64, 32],
+        "scale_conv_out_channels": [64, 64],
+        "scale_final_hidden_sizes": [64],
+    },
+    "Matting": {"upsample_out_channels": [64, 64], "conv_out_channels": [64, 32]},
+}
+
+
+def _sapiens(architecture: Architecture) -> dict[str, Any]:
+    head = next((head for word, head in _HEADS.items() if word in architecture.class_name), None)
+    fields = defaults(architecture.model_type)
+    return fields if head is None else fields | {"head_config": {"model_type": "sapiens2_head", **head}}
+
+
 def _dbrx(architecture: Architecture) -> dict[str, Any]:
     fields = defaults(architecture.model_type)
     fields["attn_config"] |= {"rope_theta": 500000.0, "clip_qkv": 8.0}
@@ -31,6 +51,7 @@ def _dbrx(architecture: Architecture) -> dict[str, Any]:
 
 RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(families=("dbrx",), reason="the class leaves the base of its rotation open", example=_dbrx),
+    Recipe(families=("sapiens2",), reason="the class leaves its heads open", example=_sapiens),
     Recipe(
         families=("deepseek_ocr2_text",),
         reason="the class leaves open which layers have experts",
@@ -47,7 +68,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         completion={
             "indexer_n_heads": 16,
             "indexer_kv_heads": 1,
-            "indexer_head_dim": 128,
+            "indexer_head_dim": 256,
             "indexer_budget": 2048,
             "indexer_compress_ratio": 4,
         },

@@ -50,7 +50,9 @@ def _sections(default: list[int], *families: str) -> Recipe:
 
 
 def _few_image_tokens(shrunk: Shrunk) -> None:
-    """As many tokens an image as the pooled patch grid has cells."""
+    """As many tokens an image as the pooled patch grid has cells; two words are answers."""
+    if shrunk.small.get("model_type") == "shieldgemma2":
+        shrunk.small.update({"yes_token_index": 3, "no_token_index": 4})
     for fields in (shrunk.small, shrunk.small.get("encoder")):
         if isinstance(fields, dict) and "mm_tokens_per_image" in fields:
             fields["mm_tokens_per_image"] = IMAGE_TOKENS
@@ -152,6 +154,19 @@ def _image_positions(scene: Scene, given: dict[str, Any]) -> None:
     given["image_embeds_position_mask"] = mask
 
 
+def _judged_pictures(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    """The head hands its labels to the language model, which they do not fit: upstream it has no loss."""
+    del given
+    return {} if scene.class_name == "ShieldGemma2ForImageClassification" else None
+
+
+def _decoded_labels(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    """Labels are of the decoder's tokens."""
+    if scene.task.value != "token-classification":
+        return None
+    return {"labels": scene.integers("labels", 2, *given["decoder_input_ids"].shape)}
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
     _sections(
         [16, 24, 24],
@@ -188,6 +203,12 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         shrink=_few_image_tokens,
         inputs=_image_tokens,
     ),
+    Recipe(
+        families=("shieldgemma2",),
+        reason="its head has no loss of its own, and reads two tokens",
+        labels=_judged_pictures,
+    ),
+    Recipe(families=("t5gemma2",), reason="labels are of the decoder's tokens", labels=_decoded_labels),
     Recipe(
         families=("t5gemma2", "t5gemma2_encoder"),
         reason="image tokens are tied to the patch grid",

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs import placeholders
+from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, fixed
 from neuronqa.workload.tree import is_count, nodes
@@ -188,6 +189,42 @@ def _crops_and_pools(scene: Scene, given: dict[str, Any]) -> None:
     given["image_num_crops"] = torch.ones(scene.batch, dtype=torch.long)
 
 
+def _queried(scene: Scene, given: dict[str, Any]) -> None:
+    """A placeholder for each query of each picture (or frame), before the text."""
+    queries = scene.count("num_query_tokens", default=32)
+    if scene.class_name == "Blip2ForImageTextRetrieval":
+        ids = given["input_ids"]
+        given["input_ids"] = torch.cat([torch.full((ids.shape[0], queries), 5), ids], 1)
+        given["attention_mask"] = torch.ones_like(given["input_ids"])
+        return
+    pixels = given.get("pixel_values")
+    frames = pixels.shape[1] if isinstance(pixels, Tensor) and pixels.dim() == 5 else 1
+    if isinstance(pixels, Tensor) and isinstance(given.get("input_ids"), Tensor):
+        modality = "image" if frames == 1 else "video"
+        given["input_ids"] = placeholders.insert(scene, given["input_ids"], modality, scene.batch * queries * frames)
+
+
+def _with_text(architecture: Architecture) -> dict[str, Any]:
+    """The queries of a retrieval model read text too."""
+    fields = defaults(architecture.model_type)
+    if architecture.class_name == "Blip2ForImageTextRetrieval":
+        fields["qformer_config"]["use_qformer_text_input"] = True
+    return fields
+
+
+def _cameras(scene: Scene, given: dict[str, Any]) -> None:
+    """Pictures of two cameras, both there."""
+    vlm = scene.read("vlm_config")
+    tower = scene.read("vision_config", of=vlm) if vlm is not None else None
+    side = scene.count("image_size", of=tower, default=56) if tower is not None else 56
+    given["pixel_values"] = scene.noise("pixel_values", scene.batch, 2, 3, side, side)
+    given["pixel_attention_mask"] = torch.ones(scene.batch, 2, dtype=torch.bool)
+    if "action_embeds" in scene.parameters:
+        dit = scene.read("dit_config")
+        width = scene.count("hidden_size", of=dit, default=64)
+        given["action_embeds"] = scene.noise("actions", scene.batch, scene.count("chunk_size", default=8), width)
+
+
 def _coded_pictures(shrunk: Shrunk) -> None:
     """A picture is turned into tokens of the text's own vocabulary, which a map names."""
     small, codes = shrunk.small, range(CODES)
@@ -355,5 +392,22 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         families=("dots3_note", "dots3_note_audio", "dots3_note_vision"),
         reason="adapters read the width of their towers",
         shrink=_adapted_width,
+    ),
+    Recipe(
+        families=("blip-2", "instructblip", "instructblipvideo"),
+        reason="queries stand for the picture",
+        inputs=_queried,
+    ),
+    Recipe(
+        families=("instructblipvideo",),
+        reason="frames are pictures",
+        adaptation=Adaptation(forms={"pixel_values": "pair"}),
+    ),
+    Recipe(families=("blip-2",), reason="retrieval reads text by the queries' own model", example=_with_text),
+    Recipe(families=("pi0",), reason="several cameras", inputs=_cameras),
+    Recipe(
+        families=("blip_2_qformer",),
+        reason="it queries states of a picture's width",
+        adaptation=Adaptation(extra=frozenset({"encoder_hidden_states"}), forms={"encoder_hidden_states": "cross"}),
     ),
 )

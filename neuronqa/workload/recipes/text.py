@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from neuronqa.workload.architectures import Architecture, Task
+from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
-from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, fixed
 from neuronqa.workload.tree import is_count
 
 SEPARATORS: Final = (4, 8, 12)
@@ -64,7 +65,7 @@ def _shapes_and_sounds(scene: Scene, given: dict[str, Any]) -> None:
 
 def _questions(scene: Scene, given: dict[str, Any]) -> None:
     if "question_positions" in scene.parameters:
-        given["question_positions"] = torch.full((scene.batch, 1), 2)
+        given["question_positions"] = torch.tensor([[2, 5]] * scene.batch)
 
 
 def _whole_groups(shrunk: Shrunk) -> None:
@@ -151,6 +152,30 @@ def _has_ids(given: dict[str, Any]) -> bool:
     return isinstance(given.get("input_ids"), Tensor)
 
 
+def _asked(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    """A start and an end for each question."""
+    del given
+    if "start_positions" not in scene.parameters:
+        return None
+    ends = {"start_positions": 1, "end_positions": 3}
+    return {name: torch.full((scene.batch, 2), place) for name, place in ends.items()}
+
+
+def _of_all_places(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    """The decoder has an output for each of its places, whatever the text's length."""
+    del given
+    if scene.task is not Task.MASKED_LM:
+        return None
+    return {"labels": scene.ids("labels", scene.batch, scene.count("max_position_embeddings", default=16))}
+
+
+def _text_and_regions(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
+    if scene.task is not Task.PRETRAINING:
+        return None
+    length = scene.tokens + given["visual_embeds"].shape[1]
+    return {"labels": scene.ids("labels", scene.batch, length), "sentence_image_labels": torch.tensor([0, 1])}
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("xmod",),
@@ -165,7 +190,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(families=("xlnet", "funnel"), reason="segments are told relative to each other", inputs=_segments),
     Recipe(families=("luke", "mluke"), reason="entities are an input of their own", inputs=_entities),
     Recipe(families=("roc_bert",), reason="characters come with shape and pronunciation", inputs=_shapes_and_sounds),
-    Recipe(families=("splinter",), reason="spans are asked for at question tokens", inputs=_questions),
+    Recipe(families=("splinter",), reason="spans are asked for at question tokens", inputs=_questions, labels=_asked),
     Recipe(
         families=("mamba2",), reason="heads, head dimension and groups are tied to the expanded width", shrink=_mamba2
     ),
@@ -173,6 +198,18 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         families=("nemotron_h", "bamba", "granitemoehybrid", "falcon_h1"),
         reason="groups of state-space heads divide them",
         shrink=_whole_groups,
+    ),
+    Recipe(
+        families=("perceiver",),
+        reason="the decoder has as many outputs as places",
+        shrink=fixed(max_position_embeddings=SEPARATORS[-1] + 4),
+        labels=_of_all_places,
+    ),
+    Recipe(
+        families=("visual_bert",),
+        reason="labels are of text and regions",
+        adaptation=Adaptation(extra=frozenset({"attention_mask", "visual_attention_mask"})),
+        labels=_text_and_regions,
     ),
     Recipe(families=("dory",), reason="three stacks add up to the depth", shrink=_three_stacks),
     Recipe(families=("zamba",), reason="tied blocks need two layers", shrink=_shared_blocks),

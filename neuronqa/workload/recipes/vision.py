@@ -126,6 +126,29 @@ def _matching_stages(shrunk: Shrunk) -> None:
     small["out_features"] = [width // by for width in full["out_features"]]
 
 
+def _halves(shrunk: Shrunk) -> None:
+    """Prompt and picture stand above each other."""
+    side = min(shrunk.small["image_size"])
+    shrunk.small["image_size"] = [2 * side, side]
+    _upper(shrunk)
+
+
+def _prompted(scene: Scene, given: dict[str, Any]) -> None:
+    side = min(scene.read("image_size"))
+    for name in ("pixel_values", "prompt_pixel_values", "prompt_masks", "labels"):
+        if name in given or (name == "labels" and name in scene.parameters):
+            given[name] = scene.noise(name, scene.batch, 3, side, side)
+
+
+def _pyramid(shrunk: Shrunk) -> None:
+    """The sizes of feature maps are told, not found."""
+    small = shrunk.small
+    backbone = small.get("backbone_config")
+    if isinstance(backbone, dict) and is_count(backbone.get("image_size")) and "backbone_feature_sizes" in small:
+        side = backbone["image_size"] // backbone["patch_size"]
+        small["backbone_feature_sizes"] = [[4 * side] * 2, [2 * side] * 2, [side] * 2]
+
+
 RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("timm_backbone",),
@@ -150,6 +173,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("sam", "sam_hq"),
         reason="prompt encoder and mask decoder know the image encoder's shapes",
+        adaptation=Adaptation(extra=frozenset({"input_points", "input_labels"})),
         shrink=_sam,
     ),
     Recipe(families=("beit", "data2vec-vision"), reason="segmentation reads four layers", example=_four_taps),
@@ -166,7 +190,19 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     ),
     Recipe(families=("efficientloftr",), reason="stages end at the width of what reads them", shrink=_matching_stages),
     Recipe(families=("cvt",), reason="a stage has more blocks than its number", shrink=_deepening),
-    Recipe(families=("seggpt",), reason="layers are read from the merge on", shrink=_upper),
+    Recipe(
+        families=("seggpt",),
+        reason="layers are read from the merge on, and a prompt stands above the picture",
+        shrink=_halves,
+        inputs=_prompted,
+    ),
+    Recipe(families=("sam3_vision_model",), reason="the sizes of feature maps are told", shrink=_pyramid),
+    Recipe(
+        families=("pp_lcnet_v4", "pp_lcnet_v3"),
+        reason="blocks name their channels one by one",
+        shrink=kept("stem_channels"),
+    ),
+    Recipe(families=("levit",), reason="the deepest stage needs more than one token", shrink=_sides(128)),
     Recipe(
         families=("superglue", "lightglue", "efficientloftr"),
         reason="pairs of images are matched",

@@ -194,7 +194,7 @@ def _taps(name: str, value: list[int], cutting: _Cut) -> list[int]:
         return list(range(min(len(value), LEAST_LAYERS)))
     if any(tap < 0 for tap in value):
         return [max(tap, -depth) if tap < 0 else min(tap, depth) for tap in value]
-    top = depth if max(value) == cutting.total else depth - 1
+    top = depth if max(value) == cutting.total or name == "out_indices" else depth - 1
     first = max(0, top - len(value) + 1)
     return [min(first + place, top) for place in range(len(value))]
 
