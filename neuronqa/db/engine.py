@@ -73,8 +73,8 @@ def over_network(url: URL) -> bool:
     return url.get_backend_name() == "postgresql" and host != "" and not host.startswith("/")
 
 
-def open_engine(named: str | None = None, *, create: bool = False) -> Engine:
-    """Open the database at its newest schema.
+def open_engine(named: str | None = None, *, create: bool = False, read_only: bool = False) -> Engine:
+    """Open the database at its newest schema; with `read_only`, every connection refuses to write.
 
     With `create`, an absent SQLite file is made and migrations are run; without it, an absent file, an unreadable one
     or an old schema is a BadInput that says what to do.
@@ -82,13 +82,13 @@ def open_engine(named: str | None = None, *, create: bool = False) -> Engine:
     url = database_url(named)
     check_file(url, create=create)
     try:
-        engine = create_engine(url)
+        engine = create_engine(url, connect_args=_arguments(url, read_only=read_only))
     except (NoSuchModuleError, ImportError) as error:
         raise EnvironmentFault(
             "the PostgreSQL driver is not installed", hint="pip install 'neuronqa[postgres]'"
         ) from error
     if url.get_backend_name() == "sqlite":
-        _tune_sqlite(engine)
+        _tune_sqlite(engine, read_only=read_only)
     try:
         _bring_up(engine, create=create)
     except (DBAPIError, SQLAlchemyError, CommandError) as error:
@@ -219,7 +219,12 @@ def _name_failures(engine: Engine) -> None:
             raise BadInput(f"the database is damaged: {reason}", where=shown(engine.url)) from failure
 
 
-def _tune_sqlite(engine: Engine) -> None:
+def _arguments(url: URL, *, read_only: bool) -> dict[str, Any]:
+    server = url.get_backend_name() == "postgresql"
+    return {"options": "-c default_transaction_read_only=on"} if server and read_only else {}
+
+
+def _tune_sqlite(engine: Engine, *, read_only: bool) -> None:
     @event.listens_for(engine, "connect")
     def on_connect(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
@@ -228,6 +233,8 @@ def _tune_sqlite(engine: Engine) -> None:
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
         cursor.execute("PRAGMA cache_size=-65536")
+        if read_only:
+            cursor.execute("PRAGMA query_only=ON")
         cursor.close()
 
 

@@ -168,6 +168,35 @@ def families(db: Connection, plan_id: int, size: int = STREAMED) -> Iterator[lis
         yield kept
 
 
+def records(db: Connection, sweep_id: int) -> Iterator[Row[Any]]:
+    """Attempts that count: id, workload_id, hash, variant, data (the packed record)."""
+    query = (
+        select(t.attempt.c.id, t.case.c.workload_id, t.workload.c.hash, t.case.c.variant, t.blob.c.data)
+        .select_from(t.attempt)
+        .join(t.case, t.case.c.id == t.attempt.c.case_id)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .join(t.blob, t.blob.c.id == t.attempt.c.blob_id)
+        .where(queries.valid(sweep_id, COUNTING))
+        .order_by(t.attempt.c.id)
+    )
+    yield from _streamed(db, query)
+
+
+def failure_counts(db: Connection, sweep_id: int) -> Iterator[Row[Any]]:
+    """Failing outcomes of what counts and of probes: check, kind, variant, family, attempt_kind, failures."""
+    columns = (t.blocker.c.check, t.blocker.c.kind, t.case.c.variant, t.workload.c.family, t.attempt.c.kind)
+    query = (
+        select(*columns[:4], columns[4].label("attempt_kind"), func.count().label("failures"))
+        .select_from(t.attempt)
+        .join(t.case, t.case.c.id == t.attempt.c.case_id)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .join(t.blocker, t.blocker.c.attempt_id == t.attempt.c.id)
+        .where(queries.valid(sweep_id, queries.BLOCKING))
+        .group_by(*columns)
+    )
+    yield from db.execute(query)
+
+
 def unanswered(sweep_id: int) -> Any:
     """Cases that a sweep has planned and no attempt of it answers."""
     answered = exists().where(

@@ -241,6 +241,11 @@ def variant(text: str) -> Variant:
 
 def valid(sweep_id: int, kinds: Sequence[str]) -> ColumnElement[bool]:
     """Attempts of these kinds, without the records that a solo run replaced."""
+    return and_(t.attempt.c.sweep_id == sweep_id, kept(sweep_id, kinds))
+
+
+def kept(sweep_id: int, kinds: Sequence[str]) -> ColumnElement[bool]:
+    """The same of attempts that are known to be the sweep's."""
     solo = t.attempt.alias("solo")
     replaced = exists().where(
         solo.c.sweep_id == sweep_id,
@@ -248,7 +253,7 @@ def valid(sweep_id: int, kinds: Sequence[str]) -> ColumnElement[bool]:
         solo.c.kind == AttemptKind.ALONE.value,
     )
     record = t.attempt.c.kind == AttemptKind.RECORD.value
-    return and_(t.attempt.c.sweep_id == sweep_id, t.attempt.c.kind.in_(list(kinds)), ~and_(record, replaced))
+    return and_(t.attempt.c.kind.in_(list(kinds)), ~and_(record, replaced))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +329,11 @@ def blob(db: Connection, blob_id: int | None) -> dict[str, Any]:
     """The JSON a blob holds; an empty one for None."""
     if blob_id is None:
         return {}
-    data = db.execute(select(t.blob.c.data).where(t.blob.c.id == blob_id)).scalar_one()
+    return unpacked(db.execute(select(t.blob.c.data).where(t.blob.c.id == blob_id)).scalar_one())
+
+
+def unpacked(data: bytes) -> dict[str, Any]:
+    """What :attr:`blob.data` says."""
     value: dict[str, Any] = json.loads(zlib.decompress(data))
     return value
 

@@ -18,6 +18,8 @@ from neuronqa.domain.plan import PlanGroup
 from neuronqa.domain.workload import Workload
 
 Row = dict[str, Any]
+MESSAGE_LIMIT = 4000
+"""Characters of a message that are searched; all of them are in its evidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +177,13 @@ def blocker_rows(attempt_id: int, finding: Finding) -> Iterator[Row]:
             "kind": outcome.kind.value,
             "detail": outcome.detail,
         }
+
+
+def message_row(attempt_id: int, finding: Finding) -> Iterator[Row]:
+    """What a failing check says in words, to be searched."""
+    words = str(finding.evidence.get("words", ""))
+    if words and finding.outcome.standing is Standing.FAIL:
+        yield {"attempt_id": attempt_id, "check": finding.check.value, "text": words[:MESSAGE_LIMIT]}
 
 
 def standing_row(sweep_id: int, group_id: int, state: EntryState) -> Row:

@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from neuronqa.db import rows
 from neuronqa.db import tables as t
+from neuronqa.db import tally_tables as tt
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.domain.build import BuildVector
 from neuronqa.domain.case import Case
@@ -138,6 +139,7 @@ class Store:
             found = [(id_, finding) for id_, record in owned for finding in record.findings]
             self._bulk(db, t.result, [rows.result_row(id_, finding, blobs) for id_, finding in found])
             self._bulk(db, t.blocker, [row for id_, finding in found for row in rows.blocker_rows(id_, finding)])
+            self._bulk(db, tt.message, (row for id_, finding in found for row in rows.message_row(id_, finding)))
             judged = [rows.control_row(sweep_id, id_, r.control) for id_, r in owned if r.control is not None]
             self._bulk(db, t.control, judged)
 

@@ -178,6 +178,13 @@ def _gate(rung: Rung, groups: list[Group], disagreement: float, withheld: bool, 
                 executed += size
             case standing:
                 assert_never(standing)
+    return gate(rung, executed, inherited, failed, not_run, disagreement=disagreement, withheld=withheld)
+
+
+def gate(
+    rung: Rung, executed: int, inherited: int, failed: int, not_run: int, *, disagreement: float, withheld: bool
+) -> Gate:
+    """One rung's range from what was counted: `executed` and `inherited` passed."""
     passed = executed + inherited
     registered = passed + failed + not_run
     low = (executed + inherited * (1.0 - disagreement)) / registered if registered else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -113,7 +113,7 @@ def _case(assignment: Assignment, variant: Variant, device: str) -> Case:
 def _body(attempt: AttemptResult, reference: ReferenceResult | None) -> dict[str, Any]:
     body: dict[str, Any] = {
         "exit": asdict(attempt.exit),
-        "ops": [dict(_lean(asdict(op))) for op in attempt.ops],
+        "ops": [asdict(op) for op in attempt.ops],
         "graph": asdict(attempt.graph) if attempt.graph is not None else None,
         "curve": asdict(attempt.curve),
         "reference_curve": asdict(attempt.reference_curve),
@@ -130,8 +130,3 @@ def _body(attempt: AttemptResult, reference: ReferenceResult | None) -> dict[str
         }
     plain: dict[str, Any] = strict(body)
     return plain
-
-
-def _lean(op: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """An operator without its timings, which differ from run to run and would defeat content addressing."""
-    return ((key, value) for key, value in op.items() if key != "ns")

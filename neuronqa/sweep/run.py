@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
-from itertools import chain
 from typing import Protocol
 
 from sqlalchemy import Engine
@@ -23,6 +22,7 @@ from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput
 from neuronqa.sweep.agenda import Agenda, load_agenda
 from neuronqa.sweep.census import statuses_of
+from neuronqa.sweep.conclude import conclude
 from neuronqa.sweep.driver import Display
 from neuronqa.sweep.fleet import Fleet
 from neuronqa.sweep.interruption import on_interrupt
@@ -31,7 +31,6 @@ from neuronqa.sweep.plan import make_plan
 from neuronqa.sweep.policies import load_policy
 from neuronqa.sweep.request import SweepRequest
 from neuronqa.sweep.reuse import carry_over, terms
-from neuronqa.sweep.standings import partial_standings
 
 
 class Stage(Protocol):
@@ -140,9 +139,7 @@ def _execute(agenda: Agenda, store: Store, prepared: Prepared, display: SweepDis
             leg.run()
     name = agenda.sweep.name
     store.finish_sweep(agenda.sweep.id, leg.state, time.monotonic() - began, leg.summary())
-    with agenda.engine.connect() as db:
-        parts = partial_standings(db, queries.sweep(db, name))
-        store.save_standings(agenda.sweep.id, chain.from_iterable(part.states.items() for part in parts))
+    conclude(store, name)
     return Swept(name=name, state=leg.state)
 
 

@@ -92,8 +92,14 @@ def found(engine: Engine, sweep_id: int, of: Workload, variant: Variant = EAGER)
 
 def test_the_migrations_and_the_tables_in_code_describe_the_same_schema(engine: Engine) -> None:
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        compared = {"compare_type": True, "compare_server_default": True, "include_name": apart_from_full_text}
+        context = MigrationContext.configure(connection, opts=compared)
         assert compare_metadata(context, schema.metadata) == []
+
+
+def apart_from_full_text(name: str | None, _kind: str, _parents: Any) -> bool:
+    """The full-text index is each database's own and made by the migration alone."""
+    return not (name or "").startswith(("message_words", "ix_message_words"))
 
 
 # --- plans
