@@ -43,14 +43,14 @@ def create_app(engine: Engine, access: Access | None = None, writer: Engine | No
     app.middleware("http")(site.guard)
     app.add_exception_handler(NeuronQAError, site.explain)
     app.add_exception_handler(HTTPException, site.refuse)
-    app.get("/live")(site.live)
-    app.post("/clusters/{cluster}/{action}")(site.act)
-    app.get("/", response_class=HTMLResponse)(site.html(PAGES["/overview"]))
+    app.add_route("/live", site.live)
+    app.add_route("/clusters/{cluster}/{action}", site.act, methods=["POST"])
+    app.add_route("/", site.html(PAGES["/overview"]))
     for path, page in PAGES.items():
         for ending in FORMATS:
-            app.get(f"{path}.{ending}")(getattr(site, ending)(page))
+            app.add_route(f"{path}.{ending}", getattr(site, ending)(page))
     for path, page in PAGES.items():
-        app.get(path, response_class=HTMLResponse)(site.html(page))
+        app.add_route(path, site.html(page))
     return app
 
 

@@ -43,4 +43,4 @@ def cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = visible(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if value.startswith(_FORMULA) else text

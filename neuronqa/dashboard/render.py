@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -47,6 +48,7 @@ class Renderer:
             "standing": standing,
             "shapes": shapes,
             "pretty": pretty,
+            "urlencode": urlencode,
         }
         self._environment.globals |= {"verdicts_are_for": VERDICTS_ARE_FOR, "static": self.static, "shown": shown}
 
@@ -87,11 +89,15 @@ def chart(spec: Mapping[str, Any]) -> str:
     return canonical_json(spec)
 
 
+_WORDS = {"green": "pass", "fixed": "pass", "run": "not-run", "unknown": "not-run"}
+"""Of states and changes, which are no kinds: `newly run`, `not run`, ..."""
+
+
 def standing(kind: str) -> str:
     """The class a kind of outcome is coloured by: pass, fail or not-run."""
     word = kind.rpartition(" ")[2]
-    if word == "green":
-        return "pass"
+    if word in _WORDS:
+        return _WORDS[word]
     try:
         return Kind(word).rules.standing.value
     except ValueError:
@@ -101,6 +107,11 @@ def standing(kind: str) -> str:
 def shapes(value: Any) -> str:
     """`2x3, 3x2`"""
     return ", ".join("×".join(str(n) for n in shape) or "scalar" for shape in value or ()) or "–"
+
+
+def urlencode(text: object) -> str:
+    """For a path or a query. What no URL can say is spelt out, and leads nowhere."""
+    return quote(str(text), safe=":", errors="backslashreplace")
 
 
 def pretty(value: Any) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from neuronqa.dashboard.pages import cases, clusters, models, ops, overview, sweeps, workloads
-from neuronqa.dashboard.view import Scope, View
+from neuronqa.dashboard.pages import cases, clusters, compare, models, ops, overview, sweeps, workloads
+from neuronqa.dashboard.view import View
 
 Page = Callable[..., View]
 
 PAGES: Final[Mapping[str, Page]] = {
     "/overview": overview.page,
+    "/compare": compare.page,
     "/sweeps": sweeps.page,
     "/controls": sweeps.controls,
     "/clusters": clusters.page,
@@ -29,5 +30,3 @@ PAGES: Final[Mapping[str, Page]] = {
     "/cases/{attempt:int}": cases.detail,
 }
 """By path, those first that a later, wider one would take. `/overview` is also `/`."""
-
-__all__ = ["PAGES", "Page", "Scope"]

@@ -13,7 +13,8 @@ from neuronqa.dashboard.view import Column, Form, Scope, View, listed, to
 from neuronqa.db import clusters as kept
 from neuronqa.db.browse import clusters, models
 from neuronqa.db.clusters import ClusterRow, Event
-from neuronqa.triage.actions import MARKS, SITES
+from neuronqa.triage.actions import MARKS
+from neuronqa.triage.attribution import SITES
 
 CLUSTERS: Final = (
     Column(name="place", title="fix", form=Form.COUNT),

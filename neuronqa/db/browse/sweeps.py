@@ -62,6 +62,12 @@ def names(db: Connection, limit: int = 50) -> list[Row[Any]]:
     return list(db.execute(query))
 
 
+def before(db: Connection, row: SweepRow) -> str:
+    """The name of the newest earlier sweep of the same plan; empty where there is none."""
+    earlier = select(t.sweep.c.name).where(t.sweep.c.plan_id == row.plan_id, t.sweep.c.id < row.id)
+    return db.execute(earlier.order_by(t.sweep.c.id.desc()).limit(1)).scalar() or ""
+
+
 def controls(sweep_id: int) -> Listing:
     """The controls of a sweep, missed ones first."""
     control = t.control.c

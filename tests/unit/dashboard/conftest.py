@@ -54,7 +54,7 @@ def fill(path: Path) -> Engine:
         for n in range(20)
         for at, (group, name) in enumerate(groups)
     ]
-    listed.append((Entry(id="gated", rank=61), PlanGroup(listing=ListingStatus.GATED.outcome(HOSTILE))))
+    listed.append((Entry(id="gated", rank=61, downloads=0), PlanGroup(listing=ListingStatus.GATED.outcome(HOSTILE))))
     plan_id = save_plan(store, [good, wrong, fallen], listed)
     for name in ("one", "two"):
         sweep_id = open_sweep(store, plan_id, name=name)
@@ -83,7 +83,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def site(filled: Path) -> Iterator[TestClient]:
     """Pages nobody writes through, over a database that is only read."""
     engine = open_engine(str(filled), read_only=True)
