@@ -22,7 +22,7 @@ from neuronqa import catalog as catalogs
 from neuronqa.device.prepare import prepare
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
-from neuronqa.domain.identity import relaxed, strict
+from neuronqa.domain.identity import canonical_json, relaxed, strict
 from neuronqa.domain.policy import Thresholds
 from neuronqa.domain.trial import Plant, Trial
 from neuronqa.sweep import certification
@@ -52,7 +52,7 @@ def parts(workloads: int) -> list[Assignment]:
 
 def remaining(made: list[Assignment], done: set[tuple[str, str, str]]) -> Iterator[Assignment]:
     for one in made:
-        left = tuple(p for p in one.plants if (one.workload.hash, str(one.variant), p.kind) not in done)
+        left = tuple(p for p in one.plants if _name(one.workload.hash, str(one.variant), p) not in done)
         if left:
             yield replace(one, plants=left)
 
@@ -61,13 +61,17 @@ def read(path: Path) -> list[Trial]:
     lines = path.read_text().splitlines() if path.exists() else []
     rows: list[dict[str, Any]] = [relaxed(json.loads(line)) for line in lines]
     trials = (Trial(**{**row, "plant": Plant(**row["plant"])}) for row in rows)
-    return list({(one.workload, one.variant, one.plant.kind): one for one in trials}.values())
+    return list({_name(one.workload, one.variant, one.plant): one for one in trials}.values())
+
+
+def _name(workload: str, variant: str, plant: Plant) -> tuple[str, str, str]:
+    return workload, variant, canonical_json([plant.kind, plant.fault])
 
 
 def main(path: Path, seconds: float, workloads: int, workers: int, profile: str) -> dict[str, Any]:
     until = time.monotonic() + seconds
     order = prepare(BuildOrder(device="neuron", profile=profile)).order
-    done = {(one.workload, one.variant, one.plant.kind) for one in read(path)}
+    done = {_name(one.workload, one.variant, one.plant) for one in read(path)}
     left = remaining(parts(workloads), done)
     with path.open("a") as file:
         while time.monotonic() < until:
