@@ -16,6 +16,11 @@ _ENDLESS: Final = ("hang", "slow", "compiler-hang")
 _LONG_S: Final = 60.0
 _BETWEEN: Final = ("late-write",)
 """Kinds that act between operators: what they wrote over is to blame, or the call during which they wrote."""
+_DOSES: Final[Mapping[str, tuple[Mapping[str, float], ...]]] = {
+    "noise": ({"share": 1e-2}, {"share": 1e-4}, {"share": 1e-5}, {"share": 1e-6}),
+    "scale": ({"factor": 1.02}, {"factor": 1.001}, {"factor": 1.0001}, {"factor": 1.00001}),
+}
+"""Sizes from certain to be noticed to none of anybody's business: the power curve between is made of them."""
 
 _OUTSIDE: Final[Mapping[str, Check | None]] = {
     "scale": Check.PARITY,
@@ -51,13 +56,14 @@ def _simulated(mode: Mode) -> tuple[Plant, ...]:
             kind=kind.name,
             op=kind.op,
             check=kind.check.value if kind.check else "",
-            fault={"kind": kind.name},
+            fault={"kind": kind.name, **dose},
             numeric=kind.check is None or kind.check in NUMERIC,
             culprit=f"{MEMORY}|{kind.op}" if kind.name in _BETWEEN else "",
             deadline_s=SHORT_S if kind.name in _ENDLESS else _LONG_S,
         )
         for kind in KINDS.values()
         if mode in kind.modes
+        for dose in _DOSES.get(kind.name, ({},))
     )
 
 

@@ -13,7 +13,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from neuronqa import catalog as catalogs
 from neuronqa.device.prepare import prepare
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
-from neuronqa.domain.identity import relaxed, strict
+from neuronqa.domain.identity import canonical_json, relaxed, strict
 from neuronqa.domain.policy import Thresholds
 from neuronqa.domain.trial import Plant, Trial
 from neuronqa.sweep import certification
@@ -36,13 +36,13 @@ COMPILED = 3.0
 SEED = 6
 
 
-def parts(workloads: int) -> list[Assignment]:
+def parts(workloads: int, texts: Sequence[str] = VARIANTS, kinds: frozenset[str] = frozenset()) -> list[Assignment]:
     """Everything there is to do, in small parts, shuffled."""
     chosen = certification.choose(catalogs.open("top-100k"), workloads)
-    variants = [Variant.parse(text) for text in VARIANTS]
+    variants = [Variant.parse(text) for text in texts]
     shuffled = random.Random(SEED)
     made: list[Assignment] = []
-    for whole in certification.assignments(chosen, variants, "neuron", frozenset()):
+    for whole in certification.assignments(chosen, variants, "neuron", kinds):
         plants = list(whole.plants)
         shuffled.shuffle(plants)
         groups = (tuple(plants[start : start + TOGETHER]) for start in range(0, len(plants), TOGETHER))
@@ -52,7 +52,7 @@ def parts(workloads: int) -> list[Assignment]:
 
 def remaining(made: list[Assignment], done: set[tuple[str, str, str]]) -> Iterator[Assignment]:
     for one in made:
-        left = tuple(p for p in one.plants if (one.workload.hash, str(one.variant), p.kind) not in done)
+        left = tuple(p for p in one.plants if _name(one.workload.hash, str(one.variant), p) not in done)
         if left:
             yield replace(one, plants=left)
 
@@ -61,14 +61,18 @@ def read(path: Path) -> list[Trial]:
     lines = path.read_text().splitlines() if path.exists() else []
     rows: list[dict[str, Any]] = [relaxed(json.loads(line)) for line in lines]
     trials = (Trial(**{**row, "plant": Plant(**row["plant"])}) for row in rows)
-    return list({(one.workload, one.variant, one.plant.kind): one for one in trials}.values())
+    return list({_name(one.workload, one.variant, one.plant): one for one in trials}.values())
 
 
-def main(path: Path, seconds: float, workloads: int, workers: int, profile: str) -> dict[str, Any]:
+def _name(workload: str, variant: str, plant: Plant) -> tuple[str, str, str]:
+    return workload, variant, canonical_json([plant.kind, plant.fault])
+
+
+def go_on(path: Path, made: list[Assignment], seconds: float, workers: int, profile: str) -> list[Trial]:
+    """Make what `path` does not hold yet, for so long. Returns all it holds then."""
     until = time.monotonic() + seconds
     order = prepare(BuildOrder(device="neuron", profile=profile)).order
-    done = {(one.workload, one.variant, one.plant.kind) for one in read(path)}
-    left = remaining(parts(workloads), done)
+    left = remaining(made, {_name(one.workload, one.variant, one.plant) for one in read(path)})
     with path.open("a") as file:
         while time.monotonic() < until:
             batch = [one for _, one in zip(range(2 * workers), left, strict=False)]
@@ -77,16 +81,14 @@ def main(path: Path, seconds: float, workloads: int, workers: int, profile: str)
             for trial in certification.carry_out(batch, order, Thresholds(), workers):
                 file.write(json.dumps(strict(asdict(trial))) + "\n")
                 file.flush()
-    return certification.summary(read(path), "neuron")
+    return read(path)
 
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    figures = main(
-        Path(arguments[0]),
-        float(arguments[1]) if len(arguments) > 1 else 600.0,
-        int(arguments[2]) if len(arguments) > 2 else 40,
-        int(arguments[3]) if len(arguments) > 3 else 2,
-        arguments[4] if len(arguments) > 4 else "ideal",
-    )
-    print(json.dumps(strict(figures), indent=2))
+    seconds = float(arguments[1]) if len(arguments) > 1 else 600.0
+    workloads = int(arguments[2]) if len(arguments) > 2 else 40
+    workers = int(arguments[3]) if len(arguments) > 3 else 2
+    profile = arguments[4] if len(arguments) > 4 else "ideal"
+    trials = go_on(Path(arguments[0]), parts(workloads), seconds, workers, profile)
+    print(json.dumps(strict(certification.summary(trials, "neuron")), indent=2))

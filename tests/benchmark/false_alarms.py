@@ -3,39 +3,33 @@
 Runs popular workloads on a device without faults (profile `ideal`) and with good twins planted into a
 device of real numerics, eager and compiled, fp32 and bf16, and counts every verdict that blames the device and every
 check that a twin fails and the same run without it does not. `below`: the rate is below this with 95 % confidence.
+Trials are appended to FOLDER; started again it goes on.
 
-    PYTHONPATH=. python tests/benchmark/false_alarms.py [workloads] [workers] [variant ...]
+    PYTHONPATH=. python tests/benchmark/false_alarms.py FOLDER [seconds] [workloads] [workers] [variant ...]
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
-from neuronqa import catalog as catalogs
-from neuronqa.device.prepare import prepare
-from neuronqa.domain.build import BuildOrder
-from neuronqa.domain.case import Variant
 from neuronqa.domain.identity import strict
-from neuronqa.domain.policy import Thresholds
 from neuronqa.domain.trial import HARMLESS, Trial
 from neuronqa.sweep import certification
+from tests.benchmark.certification import go_on, parts
 
 PROFILES = ("ideal", "trn2-sdk2.33")
 VARIANTS = ("eager/fp32/train", "eager/bf16/train", "compile/fp32/train", "compile/bf16/train")
 TWINS = frozenset({"twin-noise", "twin-reordered", "twin-tiled", "twin-identity"})
 
 
-def main(workloads: int, workers: int, variants: list[str]) -> dict[str, Any]:
-    chosen = certification.choose(catalogs.open("top-100k"), workloads)
+def main(folder: Path, seconds: float, workloads: int, workers: int, variants: list[str]) -> dict[str, Any]:
+    made = parts(workloads, variants, TWINS)
     trials: list[Trial] = []
     for profile in PROFILES:
-        prepared = prepare(BuildOrder(device="neuron", profile=profile))
-        given = certification.assignments(chosen, [Variant.parse(text) for text in variants], "neuron", TWINS)
-        for trial in certification.carry_out(given, prepared.order, Thresholds(), workers):
-            trials.append(trial)
-            print(f"{profile} {len(trials)}", end="\r", file=sys.stderr)
+        trials += go_on(folder / f"{profile}.jsonl", made, seconds / len(PROFILES), workers, profile)
     good = [one for one in trials if one.acted and one.plant.good and one.effect <= HARMLESS]
     alarms = [one for one in good if one.noticed_by]
     return {
@@ -60,6 +54,8 @@ def main(workloads: int, workers: int, variants: list[str]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    workloads = int(arguments[0]) if arguments else 200
-    workers = int(arguments[1]) if len(arguments) > 1 else 2
-    print(json.dumps(strict(main(workloads, workers, arguments[2:] or list(VARIANTS))), indent=2))
+    seconds = float(arguments[1]) if len(arguments) > 1 else 3600.0
+    workloads = int(arguments[2]) if len(arguments) > 2 else 200
+    workers = int(arguments[3]) if len(arguments) > 3 else 2
+    figures = main(Path(arguments[0]), seconds, workloads, workers, arguments[4:] or list(VARIANTS))
+    print(json.dumps(strict(figures), indent=2))
