@@ -37,7 +37,7 @@ SMALL = Demand(weights=100, buffers=10, activations=200, operators=10, instructi
         ({"instructions": 300}, Kind.FIT_INSTRUCTIONS, 4),
     ],
 )
-def test_a_model_is_sharded_as_far_as_it_must_and_no_further(changes: dict[str, int], kind: Kind, devices: int) -> None:
+def test_a_model_is_sharded_as_far_as_it_must_and_no_further(changes: dict[str, Any], kind: Kind, devices: int) -> None:
     answer = fit(replace(SMALL, **changes), HARDWARE, 0)
     assert (answer.kind, answer.devices) == (kind, devices)
     assert answer.modelled

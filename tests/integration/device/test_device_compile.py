@@ -222,3 +222,14 @@ def test_a_module_on_the_device_can_be_exported() -> None:
     program.run_decompositions()
     x = torch.ones(2, 4, device=N)
     torch.testing.assert_close(program.module()(x), model(x))
+
+
+def test_empty_tensors_are_refused_where_they_are_computed_with_and_not_where_they_fold_away() -> None:
+    x = torch.ones(2, 3, device=N)
+
+    def cached(x: Tensor) -> Tensor:
+        return torch.cat([torch.tensor([], device=x.device), x.flatten()])
+
+    torch.testing.assert_close(compiled(cached, fullgraph=True)(x).cpu(), torch.ones(6))
+    with pytest.raises(BackendCompilerFailed, match="empty tensors are not implemented"):
+        compiled(lambda y: y[:0].sum(), fullgraph=True)(x)

@@ -77,7 +77,7 @@ class TimelineRecording(TorchDispatchMode):
             for memory in written - read:
                 self._writer.pop(memory, None)  # new memory, maybe where something else has been
             return
-        backward = torch._C._current_graph_task_id() != -1  # type: ignore[attr-defined]
+        backward = torch._C._current_graph_task_id() != -1
         after = sorted({self._writer[memory] for memory in read if memory in self._writer})
         used = (*operands(given), *operands(result))
         source = self._source(backward)
@@ -87,10 +87,10 @@ class TimelineRecording(TorchDispatchMode):
 
     def _source(self, backward: bool) -> str:
         if backward:
-            node = torch._C._current_autograd_node()  # type: ignore[attr-defined]
+            node = torch._C._current_autograd_node()
             return "" if node is None else self._source_of.get(node._sequence_nr(), "")
         line = calling_line()
-        self._source_of.setdefault(torch.autograd._get_sequence_nr() - 1, line)
+        self._source_of.setdefault(torch._C._autograd._get_sequence_nr() - 1, line)
         return line
 
 
