@@ -36,7 +36,7 @@ Profile = Annotated[str, typer.Option(metavar="NAME|FILE", help="What the simula
 
 @app.command(help="Show a profile's facts, and the built device.")
 def info(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    from neuronqa.device.neuron import build, vector
+    from neuronqa.device.neuron import build, codes, vector
     from neuronqa.device.neuron import profile as profiles
     from neuronqa.domain.build import BuildOrder
 
@@ -51,6 +51,8 @@ def info(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
         "native": len(chosen.native),
         "hidden": len(chosen.hidden),
         "refusals": [asdict(rule) for rule in chosen.refusals],
+        "quirks": [asdict(quirk) for quirk in chosen.quirks],
+        "codes": dict(codes.texts()),
         "profiles": list(profiles.names()),
         "binary": str(made.path) if made else None,
         "build": asdict(vector.build_vector(BuildOrder(device="neuron", profile=profile))),
@@ -60,9 +62,10 @@ def info(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
         return
     table = Table(show_header=False, box=None)
     for name, value in facts.items():
-        if name != "refusals":
+        if name not in ("refusals", "quirks", "codes"):
             table.add_row(escape(name), escape(json.dumps(value) if isinstance(value, dict | list) else str(value)))
-    table.add_row("refusals", f"{len(chosen.refusals)} (see --json)")
+    for name in ("refusals", "quirks", "codes"):
+        table.add_row(name, f"{len(facts[name])} (see --json)")
     out.print(table)
 
 

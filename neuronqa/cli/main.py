@@ -21,6 +21,7 @@ VERBS: Final = {
     "triage": "Root causes and what each blocks.",
     "reference": "Record another device's results to compare with.",
     "controls": "Plant faults, and say which check noticed what.",
+    "profile": "Draw a case's timeline on the simulated device.",
     "dashboard": "Serve the triage pages on this machine.",
     "db": "Look after the database.",
     "device": "What the simulated device is, can do, and does.",

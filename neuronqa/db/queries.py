@@ -191,6 +191,37 @@ def builds(db: Connection, sweep_ids: Sequence[int]) -> dict[int, int]:
     return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class CaseRow:
+    """A case that some sweep planned."""
+
+    hash: str
+    device: str
+    variant: Variant
+    workload: Workload
+
+
+def case(db: Connection, name: str) -> CaseRow:
+    """The case whose hash begins with `name`. Raises BadInput for none, and for more than one."""
+    query = (
+        select(t.case.c.hash, t.case.c.device, t.case.c.variant, t.workload.c.spec)
+        .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+        .where(t.case.c.hash.startswith(name, autoescape=True))
+        .limit(2)
+    )
+    rows = db.execute(query).all()
+    if len(rows) != 1 or not name:
+        many = "more than one" if rows else "no"
+        raise BadInput(f"{many} case is named {name!r}", hint="a case's name is a hash of 32 digits")
+    row = rows[0]
+    return CaseRow(
+        hash=row.hash,
+        device=row.device,
+        variant=_variant(row.variant),
+        workload=Workload.from_json(row.spec),
+    )
+
+
 def findings(
     db: Connection, sweep_id: int, kinds: Sequence[str] = COUNTING, workloads: Sequence[str] | None = None
 ) -> dict[str, dict[tuple[Variant, Check], Outcome]]:

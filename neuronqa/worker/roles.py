@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from neuronqa.device import registry
 from neuronqa.domain.observation import Progress
-from neuronqa.worker import deviation, device_child, exchange, reference
+from neuronqa.worker import deviation, device_child, exchange, reference, timeline
 from neuronqa.workload.build import build
 
 
@@ -21,13 +21,15 @@ class Role(StrEnum):
     DEVICE = "device"
     DEVIATION = "deviation"
     """A device child that looks for the operator to blame."""
+    TIMELINE = "timeline"
+    """A device child that records what engine would do what when."""
 
 
 def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None]) -> None:
     """Play `role` as `request` says.
 
     reference: `{"workload", "variant", "steps", "out"}` and, if there is another reference of the same workload,
-    `"known"`: its folder; device: `{"workload", "variant", "order", "reference", "out",
+    `"known"`: its folder; device and timeline: `{"workload", "variant", "order", "reference", "out",
     "steps", "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`. `emit` is told every change of
     progress. Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
@@ -38,6 +40,8 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
             device_child.observe(request, _builder(request["reference"]), registry.adapter, emit)
         case Role.DEVIATION:
             deviation.search(request, _builder(request["reference"]), registry.adapter, emit)
+        case Role.TIMELINE:
+            timeline.record(request, _builder(request["reference"]), registry.adapter, emit)
         case unknown:
             assert_never(unknown)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from neuronqa.domain.workload import HfSpec
@@ -26,7 +26,9 @@ def full_size(config_text: str, dtype: torch.dtype = torch.bfloat16) -> PreTrain
         return None
     spec = workload.spec
     fields = complete(instantiate(spec.model_type, decode(config_text)), spec.module)
-    return skeleton(spec, fields).to(dtype)
+    model = skeleton(spec, fields)
+    nn.Module.to(model, dtype)
+    return model
 
 
 def inputs_of(model: PreTrainedModel) -> Mapping[str, Tensor] | None:

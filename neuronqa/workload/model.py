@@ -74,7 +74,8 @@ def skeleton(spec: HfSpec, fields: dict[str, Any]) -> PreTrainedModel:
     except Exception as error:
         raise failure(error) from error
     without_dropout(model)
-    return model.train()
+    model.train()
+    return model
 
 
 def without_dropout(model: nn.Module) -> None:

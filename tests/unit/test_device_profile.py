@@ -116,3 +116,36 @@ def test_profiles_that_extend_each_other_are_refused(tmp_path: Path) -> None:
 def test_an_unknown_profile_is_bad_input(name: str) -> None:
     with pytest.raises(BadInput):
         profile.load(name)
+
+
+def test_quirks_are_data_with_a_known_effect(tmp_path: Path) -> None:
+    quirk = '[quirk.odd]\noperators = ["relu"]\neffect = "nan-becomes-zero"\nsource = "ours"\n'
+    (loaded,) = profile.load(write(tmp_path, MINIMAL + quirk)).quirks
+    assert (loaded.operators, loaded.effect) == (("relu",), profile.Effect.NAN_BECOMES_ZERO)
+    with pytest.raises(BadInput, match="'explodes' is not a valid Effect"):
+        profile.load(write(tmp_path, MINIMAL + quirk.replace("nan-becomes-zero", "explodes")))
+    with pytest.raises(BadInput, match="has no source"):
+        profile.load(write(tmp_path, MINIMAL + quirk.replace('source = "ours"\n', "")))
+
+
+def test_a_rule_without_a_text_has_that_of_its_code(tmp_path: Path) -> None:
+    rule = '[refuse.complex]\noperators = ["mm"]\nwhere = ["graph"]\ncode = "NCC_EVRF004"\nsource = "ours"\n'
+    (loaded,) = profile.load(write(tmp_path, MINIMAL + rule)).refusals
+    assert loaded.message == "[NCC_EVRF004] complex data types are not supported"
+    for broken in (rule.replace("NCC_EVRF004", "NCC_EVRF999"), rule.replace('code = "NCC_EVRF004"\n', "")):
+        with pytest.raises(BadInput, match="the rule 'complex' has"):
+            profile.load(write(tmp_path, MINIMAL + broken))
+
+
+def test_codes_are_those_of_compiler_and_runtime() -> None:
+    from neuronqa.device.neuron import codes
+
+    assert len([code for code in codes.texts() if code.startswith("NCC_E")]) >= 40
+    assert codes.runtime_error(1003) == "NRT status 1003 (numerical error (NaN))"
+    assert codes.runtime_error(77) == "NRT status 77"
+
+
+def test_only_the_ideal_profile_computes_as_the_cpu_does() -> None:
+    for name in profile.names():
+        behaviour = profile.load(name).behaviour
+        assert (behaviour.matmul_tile == 0 and not behaviour.function_tables) == (name == "ideal")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -37,7 +38,7 @@ SMALL = Demand(weights=100, buffers=10, activations=200, operators=10, instructi
         ({"instructions": 300}, Kind.FIT_INSTRUCTIONS, 4),
     ],
 )
-def test_a_model_is_sharded_as_far_as_it_must_and_no_further(changes: dict[str, int], kind: Kind, devices: int) -> None:
+def test_a_model_is_sharded_as_far_as_it_must_and_no_further(changes: dict[str, Any], kind: Kind, devices: int) -> None:
     answer = fit(replace(SMALL, **changes), HARDWARE, 0)
     assert (answer.kind, answer.devices) == (kind, devices)
     assert answer.modelled
@@ -70,7 +71,7 @@ def test_a_step_on_the_meta_device_is_added_up() -> None:
     weights = 4 * (256 * 512 + 512 + 512 * 256 + 256)
     assert (found.weights, found.state) == (weights, 4 * weights)
     assert found.activations == 4 * (64 * 256 + 2 * 64 * 512)  # the input, and both sides of the GELU
-    assert found.instructions > 2 * (2 * 4 * 4)  # two products, four passes, at least four tiles each
+    assert found.instructions > 4 * (2 + 4)  # two products of 2 and 4 tiles, in four passes
     assert found.partial == ()
 
 

@@ -15,8 +15,7 @@ from neuronqa.device.neuron.layers import Layers
 from neuronqa.device.neuron.recorder import LedgerRecording
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
 from neuronqa.device.neuron.vector import build_vector
-from neuronqa.device.prepare import Prepared
-from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.observation import GraphUse
 from neuronqa.errors import BadInput
 
@@ -65,6 +64,10 @@ class NeuronDevice:
     def failed_op(self) -> str:
         """The operator that an exception left last, or an empty string."""
         return str(self.shim.last_failed_operator())
+
+    def memory_now(self) -> int:
+        """Bytes in use on the current device."""
+        return self._module.memory_allocated()
 
     def memory_peak(self) -> int:
         return max(self._module.max_memory_allocated(index) for index in range(self._module.device_count()))

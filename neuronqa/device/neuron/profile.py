@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from neuronqa import bundled
+from neuronqa.device.neuron import codes
 from neuronqa.domain.identity import content_hash
 from neuronqa.errors import BadInput
 
@@ -253,6 +254,12 @@ def _refusal(name: str, rule: Mapping[str, Any]) -> Refusal:
         key: tuple(value) if isinstance(value, list) else value for key, value in rule.items() if key != "source"
     }
     plain["where"] = tuple(Where(place) for place in plain["where"])
+    code = plain.get("code", "")
+    if code and code not in codes.texts():
+        raise ValueError(f"the rule {name!r} has the code {code!r}, which nobody documents")
+    plain.setdefault("text", codes.texts().get(code, ""))
+    if not plain["text"]:
+        raise ValueError(f"the rule {name!r} has neither a text nor a code that has one")
     if "mechanism" in plain:
         plain["mechanism"] = Mechanism(plain["mechanism"])
     return Refusal(name=name, **plain)

@@ -57,9 +57,9 @@ def logical_devices(profile: Profile) -> int:
 
 def _whole(name: str, default: int) -> int:
     """A whole number from the environment. Raises BadInput for anything else."""
-    named = os.environ.get(name)
+    named = os.environ.get(name, str(default))
     try:
-        return default if named is None else int(named)
+        return int(named)
     except ValueError:
         raise BadInput(f"{name} must be a whole number", where=named) from None
 

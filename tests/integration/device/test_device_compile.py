@@ -222,3 +222,56 @@ def test_a_module_on_the_device_can_be_exported() -> None:
     program.run_decompositions()
     x = torch.ones(2, 4, device=N)
     torch.testing.assert_close(program.module()(x), model(x))
+
+
+def test_empty_tensors_are_refused_where_they_are_computed_with_and_not_where_they_fold_away() -> None:
+    x = torch.ones(2, 3, device=N)
+
+    def cached(x: Tensor) -> Tensor:
+        return torch.cat([torch.tensor([], device=x.device), x.flatten()])
+
+    torch.testing.assert_close(compiled(cached, fullgraph=True)(x).cpu(), torch.ones(6))
+    with pytest.raises(BackendCompilerFailed, match="empty tensors are not implemented"):
+        compiled(lambda y: y[:0].sum(), fullgraph=True)(x)
+
+
+def test_complex_operators_become_real_ones() -> None:
+    def rotate(x: Tensor, angles: Tensor) -> Tensor:
+        turns = torch.polar(torch.ones_like(angles), angles)
+        pairs = torch.view_as_complex(x.view(*x.shape[:-1], -1, 2))
+        turned = pairs * turns.unsqueeze(0)
+        return torch.view_as_real(turned * 2.0 + turned.conj()).flatten(-2)
+
+    x, angles = torch.randn(2, 3, 8, requires_grad=True), torch.randn(3, 4)
+    expected = rotate(x, angles)
+    (grad,) = torch.autograd.grad(expected.square().sum(), x)
+    y = x.detach().to(N).requires_grad_()
+    result = compiled(rotate, fullgraph=True)(y, angles.to(N))
+    torch.testing.assert_close(result.cpu(), expected)
+    torch.testing.assert_close(torch.autograd.grad(result.square().sum(), y)[0].cpu(), grad)
+
+
+def test_the_complex_pass_leaves_no_complex_tensor_and_refuses_nothing_it_does_not_know() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from neuronqa.device.neuron.compiler.complex import decompose
+
+    def rotate(x: Tensor) -> Tensor:
+        return torch.view_as_real(torch.view_as_complex(x) * torch.view_as_complex(x)).sum()
+
+    traced = make_fx(rotate, tracing_mode="fake")(torch.randn(3, 2))
+    assert decompose(traced.graph) == 4
+    traced.recompile()
+    assert not any(node.meta["val"].is_complex() for node in traced.graph.nodes if "val" in node.meta)
+    x = torch.randn(3, 2)
+    torch.testing.assert_close(traced(x), rotate(x))
+    whole = make_fx(lambda x: torch.fft.fft(x * 2).abs(), tracing_mode="fake")(torch.randn(4, dtype=torch.complex64))
+    decompose(whole.graph)
+    whole.recompile()
+    z = torch.randn(4, dtype=torch.complex64)
+    torch.testing.assert_close(whole(z), torch.fft.fft(z * 2).abs())
+
+
+def test_a_graph_that_needs_more_memory_than_the_device_has_is_refused() -> None:
+    with pytest.raises(BackendCompilerFailed, match="NCC_EOOM001"):
+        compiled(lambda x: (x + 1).sum())(torch.empty(1, device=N).expand(7 * 2**30))

@@ -122,7 +122,7 @@ def test_a_graph_computes_what_eager_execution_does() -> None:
 def test_quirks_are_those_that_are_documented() -> None:
     odd = torch.tensor([float("nan"), float("inf"), -float("inf"), 1.5], device=N)
     nan, inf, low = float("nan"), float("inf"), torch.finfo(torch.float32).min
-    expected = {
+    expected: dict[Callable[[], Tensor], list[float]] = {
         odd.relu: [0.0, inf, 0.0, 1.5],
         odd.clone().relu_: [0.0, inf, 0.0, 1.5],
         lambda: odd.clamp(-2, 3): [-2.0, 3.0, -2.0, 1.5],

@@ -18,7 +18,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 
 from neuronqa.device.neuron import build
-from neuronqa.device.neuron.compiler import legality, limits, metrics, thrift
+from neuronqa.device.neuron.compiler import legality, limits, metrics, passes, thrift
 from neuronqa.device.neuron.compiler.cache import Artifact, NeffCache, default_folder
 from neuronqa.device.neuron.compiler.errors import NeuronCompileError
 from neuronqa.device.neuron.cost.graphs import of_graph
@@ -99,12 +99,12 @@ class NeuronBackend:
 
     def _artifact(self, graph: fx.Graph) -> tuple[Artifact, bool]:
         """What the graph compiles to, and whether it was found. Raises NeuronCompileError for what is refused."""
-        legality.check_static_shapes(graph)
         key = self._cache.key(graph)
         found = self._cache.find(key)
+        runs = passes.run(graph, self._profile, self._rules)
+        log.debug("passes: %s", ", ".join(f"{one.name} {one.nodes} nodes {one.microseconds} us" for one in runs))
         if found is not None:
             return found, True
-        self._rules.check(graph)
         cost = of_graph(graph, self._profile.hardware)
         limits.check(cost, self._profile.hardware)
         artifact = Artifact(cost, cost.compile_s)

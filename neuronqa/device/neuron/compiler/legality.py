@@ -1,4 +1,4 @@
-"""The passes that refuse a graph: dynamic shapes, and what the profile says the compiler does not take."""
+"""What refuses a graph: dynamic shapes, and what the profile says the compiler does not take."""
 
 from __future__ import annotations
 
@@ -28,19 +28,23 @@ class Rules:
             for name in refusal.operators:
                 self._of_operator[name].append(refusal)
 
-    def check(self, graph: fx.Graph) -> None:
-        """Raise NeuronCompileError for the first node the compiler would refuse."""
-        for node in graph.nodes:
-            if node.op == "call_function":
-                self._check_node(node)
+    def check_dtypes(self, node: fx.Node) -> bool:
+        """Raise NeuronCompileError if a rule for every operator refuses `node`; was there one to ask?"""
+        return self._check(node, self._of_all)
 
-    def _check_node(self, node: fx.Node) -> None:
+    def check_operator(self, node: fx.Node) -> bool:
+        """Raise NeuronCompileError if a rule for its operator refuses `node`; was there one to ask?"""
         base, full = _names(node.target)
-        for refusal in [*self._of_operator.get(base, ()), *self._of_operator.get(full, ()), *self._of_all]:
+        overload = self._of_operator.get(full, ()) if full != base else ()
+        return self._check(node, [*self._of_operator.get(base, ()), *overload])
+
+    def _check(self, node: fx.Node, refusals: list[Refusal]) -> bool:
+        for refusal in refusals:
             reason = _reason(refusal, node)
             if reason is not None:
-                cause = f"aten::{full} {reason}".strip()
+                cause = f"aten::{_names(node.target)[1]} {reason}".strip()
                 raise NeuronCompileError(f"{refusal.message}: {node.target} ({node.name})", cause)
+        return bool(refusals)
 
 
 def check_static_shapes(graph: fx.Graph) -> None:

@@ -22,6 +22,12 @@ def check(cost: GraphCost, hardware: Hardware) -> None:
             f"({limit})",
             "too many instructions",
         )
+    if hardware.memory_bytes and cost.memory > hardware.memory_bytes:
+        raise NeuronCompileError(
+            f"[NCC_EOOM001] the combined memory needed for the model's tensors ({cost.memory} bytes, modelled) exceeds "
+            f"the HBM limit ({hardware.memory_bytes})",
+            "more memory than the device has",
+        )
     seconds = compile_limit_s(hardware)
     if seconds and cost.compile_s > seconds:
         raise NeuronCompileTimeout(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -29,6 +29,8 @@ class GraphCost:
     seconds: float
     flops: int
     nbytes: int
+    memory: int = 0
+    """Bytes of tensors that exist at once, at the most."""
 
     @property
     def compile_s(self) -> float:
@@ -55,7 +57,24 @@ def total(costs: Iterable[Cost]) -> GraphCost:
 
 def of_graph(graph: fx.Graph, hardware: Hardware) -> GraphCost:
     """The cost of every call in `graph`, whose nodes carry fake values."""
-    return total(_costs(graph, hardware))
+    return replace(total(_costs(graph, hardware)), memory=peak_memory(graph))
+
+
+def peak_memory(graph: fx.Graph) -> int:
+    """Bytes alive at once when nodes run in order and each value dies after its last use; views take none."""
+    last_use = {argument: node for node in graph.nodes for argument in node.all_input_nodes}
+    alive = peak = 0
+    size: dict[fx.Node, int] = {}
+    for node in graph.nodes:
+        size[node] = 0 if _is_view(node) else sum(one.nbytes for one in operands(node.meta.get("val")))
+        alive += size[node]
+        peak = max(peak, alive)
+        alive -= sum(size[used] for used in node.all_input_nodes if last_use[used] is node and used.op != "placeholder")
+    return peak
+
+
+def _is_view(node: fx.Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
 
 
 def _costs(graph: fx.Graph, hardware: Hardware) -> Iterator[Cost]:

@@ -79,10 +79,8 @@ def _on(devices: int, demand: Demand, hardware: Hardware, compile_limit_s: float
     elif compile_limit_s and compile_s > compile_limit_s:
         kind, words = Kind.FIT_COMPILE_TIME, f"{compile_s:.0f} s to compile, {compile_limit_s:.0f} s are allowed"
     else:
-        kind, words = (
-            Kind.FIT_PASS,
-            f"{_gib(memory)} a device, {instructions} instructions, {compile_s:.0f} s to compile",
-        )
+        kind = Kind.FIT_PASS
+        words = f"{_gib(memory)} a device, {instructions} instructions, {compile_s:.0f} s to compile"
     many = "1 device" if devices == 1 else f"{devices} devices"
     return Fit(
         kind=kind,

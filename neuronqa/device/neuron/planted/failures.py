@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from neuronqa.device.neuron.build import MODULE
+from neuronqa.device.neuron.codes import runtime_error
 from neuronqa.device.neuron.faults import Fault
 from neuronqa.device.neuron.planted.effects import Call, Run, effect
 
@@ -35,18 +36,18 @@ def not_implemented(call: Call, _run: Run, _fault: Fault) -> Any:
 @effect("delayed-error")
 def delayed_error(call: Call, run: Run, _fault: Fault) -> Any:
     result = run()
-    _shim().post_error(_EXECUTION.format(op=call.name, why="NRT status 1004 completed with error"))
+    _shim().post_error(_EXECUTION.format(op=call.name, why=runtime_error(1004)))
     return result
 
 
 @effect("device-error")
 def device_error(call: Call, _run: Run, fault: Fault) -> Any:
-    raise RuntimeError(_EXECUTION.format(op=call.name, why=f"NRT status {int(fault.number('status'))}"))
+    raise RuntimeError(_EXECUTION.format(op=call.name, why=runtime_error(int(fault.number("status")))))
 
 
 @effect("out-of-memory")
 def out_of_memory(call: Call, _run: Run, _fault: Fault) -> Any:
-    raise torch.OutOfMemoryError(f"NRT status 4 (resource): out of device memory in {call.name}")
+    raise torch.OutOfMemoryError(f"{runtime_error(4)}: out of device memory in {call.name}")
 
 
 @effect("segfault")
