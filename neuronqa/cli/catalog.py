@@ -1,4 +1,4 @@
-"""`neuronqa catalog`: list, pull, show, plan and verify catalogs."""
+"""`neuronqa catalog`: list, pull, show, plan and verify catalogs, and audit what can be built at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     no_args_is_help=True,
-    help="List, pull, show, plan and verify catalogs.",
+    help="List, pull, show, plan and verify catalogs; audit which architectures build, run and train.",
 )
 SHOWN = 15
 
@@ -77,7 +77,8 @@ def show(
 
 
 @app.command(
-    "plan", help="Plan a catalog without running it: why entries cannot be run, and how many kernels the rest needs."
+    "plan",
+    help="Plan a catalog without running it: workloads by family, what they cost, and why the rest cannot be run.",
 )
 def plan(name: Name, db: Db = None, as_json: AsJson = False) -> None:
     catalog = _open(name, db)
@@ -85,14 +86,47 @@ def plan(name: Name, db: Db = None, as_json: AsJson = False) -> None:
     reasons = found.reasons.most_common()
     if as_json:
         told = [{"status": status, "reason": reason, "entries": entries} for (status, reason), entries in reasons]
-        print_json({"schema_version": 1, "notice": catalog.notice, **found.to_json(), "reasons": told})
+        families = {"families": _families(found)}
+        print_json({"schema_version": 1, "notice": catalog.notice, **found.to_json(), **families, "reasons": told})
         return
     _print_head(found)
     keys = f"{len(found.kernel_keys):,} kernel keys, {len(found.graph_keys):,} graph keys"
     out.print(f"{found.configs:,} distinct configs, {keys}")
+    _print_families(_families(found))
     table = Table("not eligible because", "reason", "entries")
     for (status, reason), entries in reasons[:SHOWN]:
         table.add_row(status.value, escape(clean_detail(reason)), f"{entries:,}")
+    out.print(table)
+
+
+@app.command(
+    "audit",
+    help="Build, run and train every architecture of the installed transformers, shrunk, on the CPU; say what fails.",
+)
+def audit(
+    sample: Annotated[str, typer.Option("--sample", metavar="N@SEED", help="Only N pairs, drawn at random.")] = "",
+    model_type: Annotated[
+        list[str] | None, typer.Option("--type", help="Only this model type; may be repeated.")
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Pairs tried at a time.")] = 2,
+    as_json: AsJson = False,
+) -> None:
+    from neuronqa.sweep import architectures
+
+    figures = architectures.audit(sample, model_type or (), workers)
+    if as_json:
+        print_json(figures)
+        return
+    for what in ("model_types", "pairs"):
+        counts = figures[what]
+        told = ", ".join(
+            f"{counts[k]:,} {k} ({counts[k] / max(1, counts['total']):.1%})" for k in counts if k != "total"
+        )
+        out.print(f"{counts['total']:,} {what.replace('_', ' ')}: {told}")
+    out.print(f"CPU seconds a pair: median {figures['cpu_s']['median']}, p99 {figures['cpu_s']['p99']}")
+    table = Table("not trained clean because", "pairs", "which")
+    for reason, pairs in figures["reasons"].items():
+        table.add_row(escape(clean_detail(reason)), f"{len(pairs):,}", escape(clean_detail(", ".join(pairs))))
     out.print(table)
 
 
@@ -135,6 +169,37 @@ def pull(
         print_json({"schema_version": 1, **facts, "folder": str(snapshot.folder), "made_by": snapshot.manifest.made_by})
     else:
         out.print(f"{escape(name)}: {info.registered:,} entries in {escape(str(snapshot.folder))}")
+
+
+def _families(found: Census) -> list[dict[str, Any]]:
+    """Workloads by model type, those of most entries first, with what the default policy's cases should take."""
+    from neuronqa.sweep.policies import load_policy
+    from neuronqa.sweep.schedule import CostModel
+
+    variants = load_policy("gating").variants
+    ordered = sorted(found.families.items(), key=lambda item: (-item[1].entries, item[0]))
+    return [
+        {
+            "family": name,
+            "workloads": family.workloads,
+            "entries": family.entries,
+            "downloads": family.downloads,
+            "expected_cpu_s": round(family.workloads * CostModel().expect(name, variants), 1),
+        }
+        for name, family in ordered
+    ]
+
+
+def _print_families(families: list[dict[str, Any]]) -> None:
+    table = Table("family", "workloads", "entries they stand for", "expected CPU s")
+    for row in families[:SHOWN]:
+        counts = (f"{row[key]:,}" for key in ("workloads", "entries"))
+        table.add_row(escape(clean_detail(row["family"])), *counts, f"{row['expected_cpu_s']:,.0f}")
+    rest = families[SHOWN:]
+    if rest:
+        sums = [sum(row[key] for row in rest) for key in ("workloads", "entries", "expected_cpu_s")]
+        table.add_row(f"({len(rest)} others)", f"{sums[0]:,}", f"{sums[1]:,}", f"{sums[2]:,.0f}")
+    out.print(table)
 
 
 def _open(name: str, db: str | None) -> Catalog:

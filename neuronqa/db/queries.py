@@ -217,7 +217,7 @@ def case(db: Connection, name: str) -> CaseRow:
     return CaseRow(
         hash=row.hash,
         device=row.device,
-        variant=_variant(row.variant),
+        variant=variant(row.variant),
         workload=Workload.from_json(row.spec),
     )
 

@@ -17,6 +17,19 @@ from neuronqa.sweep.plan import plan_configs
 Advance = Callable[[int], None]
 
 
+@dataclass(slots=True)
+class Family:
+    """The eligible entries of one model type, and the workloads that stand for them: one a kernel key."""
+
+    entries: int = 0
+    downloads: int = 0
+    kernel_keys: set[str] = field(default_factory=set)
+
+    @property
+    def workloads(self) -> int:
+        return len(self.kernel_keys)
+
+
 @dataclass
 class Census:
     """Counts over a catalog's entries. Every count sums to `info.registered`, and none leaves an entry out."""
@@ -29,6 +42,7 @@ class Census:
     reasons: Counter[tuple[ListingStatus, str]] = field(default_factory=Counter)
     kernel_keys: Counter[str] = field(default_factory=Counter)
     graph_keys: Counter[str] = field(default_factory=Counter)
+    families: dict[str, Family] = field(default_factory=dict)
     configs: int = 0
     """Distinct configs that had to be planned."""
 
@@ -66,8 +80,13 @@ def census(catalog: Catalog, advance: Advance = lambda _: None) -> Census:
         if status is not ListingStatus.ELIGIBLE:
             found.reasons[status, reason] += 1
         elif entry.config in planned:
-            found.kernel_keys[planned[entry.config].kernel_key] += 1
-            found.graph_keys[planned[entry.config].graph_key] += 1
+            said = planned[entry.config]
+            found.kernel_keys[said.kernel_key] += 1
+            found.graph_keys[said.graph_key] += 1
+            family = found.families.setdefault(said.model_type, Family())
+            family.entries += 1
+            family.downloads += entry.downloads
+            family.kernel_keys.add(said.kernel_key)
     return found
 
 
@@ -83,11 +102,12 @@ class _Said:
     reason: str
     kernel_key: str
     graph_key: str
+    model_type: str
 
     @classmethod
     def of(cls, answer: Answer) -> _Said:
-        keys = (answer.get("kernel_key") or "", answer.get("graph_key") or "")
-        return cls(ListingStatus(answer["status"]), answer.get("reason") or "", *keys)
+        names = (answer.get(name) or "" for name in ("kernel_key", "graph_key", "model_type"))
+        return cls(ListingStatus(answer["status"]), answer.get("reason") or "", *names)
 
 
 def _counted(catalog: Catalog, advance: Advance) -> Iterator[Answer]:

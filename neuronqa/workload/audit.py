@@ -1,6 +1,6 @@
 """Which architectures build, run and train: measured, one forked child each.
 
-`python -m neuronqa.workload.audit [--sample N@SEED] [--workers N] [--json]`
+`python -m neuronqa.workload.audit [--sample N@SEED] [--type TYPE] [--workers N]`: what `neuronqa catalog audit` starts.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from neuronqa.workload.trial import Trial, attempt
 DEADLINE_S: Final = 90.0
 MEMORY: Final = 8 << 30
 CPU_S: Final = 60
+TOLD_EVERY: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +80,15 @@ def sample(text: str) -> list[Architecture]:
     """`N@SEED`: that many pairs drawn at random. Raises ValueError for anything else."""
     number, _, seed = text.partition("@")
     pairs = list(architectures.pairs())
-    return random.Random(int(seed or 0)).sample(pairs, min(int(number), len(pairs)))
+    return random.Random(int(seed)).sample(pairs, min(int(number), len(pairs)))
 
 
 def summary(results: Iterable[Result]) -> dict[str, Any]:
-    """The figures of an audit as JSON values."""
+    """The figures of an audit as JSON values.
+
+    `clean` ran whole and shrunk; `trained`, of pairs, did that, its loss moved and every tower learnt; of model types
+    it means that one head at least trained. `reasons` lists every pair that did not train clean, by what it needs.
+    """
     found = list(results)
     types = {r.model_type for r in found}
 
@@ -105,9 +110,7 @@ def summary(results: Iterable[Result]) -> dict[str, Any]:
         },
         "pairs": {
             "total": len(found),
-            "built": sum(r.trial.built for r in found),
             "ran": sum(r.trial.ran for r in found),
-            "trained_any": sum(r.trial.trained for r in found),
             "clean": sum(r.trial.ran_clean for r in found),
             "trained": sum(r.trial.trained_clean for r in found),
         },
@@ -206,6 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with Path(options.rows).open("a", encoding="utf-8") if options.rows else contextlib.nullcontext() as rows:
         for result in audit(chosen, options.workers):
             results.append(result)
+            if len(results) % TOLD_EVERY == 0:
+                print(f"{len(results):,} of {len(chosen):,} pairs", file=sys.stderr, flush=True)
             if rows:
                 rows.write(json.dumps(asdict(result)) + "\n")
                 rows.flush()

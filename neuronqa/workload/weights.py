@@ -24,7 +24,7 @@ _LIVELY: Final = (".weight", ".bias", ".embed", ".embed_sum")
 SOUND_GAIN: Final = 0.5
 """For convolutions over time, of which many are added up without a norm between."""
 _NORM: Final = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm)
-"""Some classes start their weights at or near zero, so that a block begins as nothing: little reaches what is before."""
+"""Some classes start their weights near zero, so that a block begins as nothing: little reaches what is before."""
 LEAST_GAIN: Final = 0.5
 _CONVOLUTION: Final = nn.modules.conv._ConvNd
 _PARAMETRIZED: Final = ".parametrizations."

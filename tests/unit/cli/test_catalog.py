@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,32 @@ def test_a_plan_says_why_entries_are_not_run(neuronqa: Command, folder: Path) ->
     told = json.loads(neuronqa("catalog", "plan", folder, "--json").out)
     assert (told["configs"], told["kernel_keys"]) == (3, 1)
     assert {row["status"] for row in told["reasons"]} == {"config_malformed", "config_invalid", "non_transformers"}
+    (family,) = told["families"]
+    assert (family["family"], family["workloads"], family["entries"], family["downloads"]) == ("llama", 1, 1, 9)
+    assert family["expected_cpu_s"] > 0
     assert "kernel keys" in neuronqa("catalog", "plan", folder).out
+
+
+def test_an_audit_says_what_each_architecture_still_needs(neuronqa: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = {
+        "model_types": {"total": 2, "built": 2, "ran": 1, "trained": 1},
+        "pairs": {"total": 4, "ran": 3, "clean": 2, "trained": 1},
+        "reasons": {"no gradient in [red]tower[/red]": ["a/B", "a/C", "d/E"]},
+        "cpu_s": {"median": 0.2, "p99": 2.0},
+    }
+    child = f"import sys; print({json.dumps(figures)!r}); print('said', sys.argv[1:], file=sys.stderr)"
+    monkeypatch.setattr("neuronqa.sweep.architectures.AUDIT", (sys.executable, "-c", child))
+    assert json.loads(neuronqa("catalog", "audit", "--sample", "4@7", "--json").out) == figures
+    shown = neuronqa("catalog", "audit").out
+    assert "4 pairs: 3 ran (75.0%), 2 clean (50.0%), 1 trained (25.0%)" in shown
+    assert "a/B, a/C, d/E" in shown
+
+
+@pytest.mark.parametrize("sample", ["0@1", "7", "@", "7@", "7@x", "-1@1", "7@1; ls"])
+def test_what_is_no_sample_is_bad_input(neuronqa: Command, sample: str) -> None:
+    said = neuronqa("catalog", "audit", f"--sample={sample}")
+    assert (said.code, said.out) == (3, "")
+    assert "a sample is N@SEED" in said.err
 
 
 def test_a_selection_by_status_is_a_catalog(neuronqa: Command, folder: Path) -> None:
