@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,23 +62,45 @@ def evidence_key(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
+@dataclass(frozen=True)
+class Bodies:
+    """What goes into blobs of a portion of records, each text made once."""
+
+    by_sha256: Mapping[str, bytes]
+    names: Mapping[int, str]
+    """`id()` of a value -> the sha256 of its text, as long as the records live."""
+
+    @classmethod
+    def of(cls, records: Iterable[AttemptRecord]) -> Bodies:
+        bodies: dict[str, bytes] = {}
+        names: dict[int, str] = {}
+        for record in records:
+            for value in (record.record, *(finding.evidence for finding in record.findings)):
+                if value:
+                    body = _body(value)
+                    names[id(value)] = evidence_key(body)
+                    bodies[names[id(value)]] = body
+        return cls(bodies, names)
+
+
+@dataclass(frozen=True)
+class Blobs:
+    """Where the bodies of a portion are in the database."""
+
+    ids: Mapping[str, int]
+    names: Mapping[int, str]
+
+    def id_of(self, value: Mapping[str, Any]) -> int | None:
+        return self.ids[self.names[id(value)]] if value else None
+
+
 def _body(value: Mapping[str, Any]) -> bytes:
-    return canonical_json(value).encode("ascii")
-
-
-def blob_bodies(records: Iterable[AttemptRecord]) -> dict[str, bytes]:
-    bodies: dict[str, bytes] = {}
-    for record in records:
-        values = [record.record, *(finding.evidence for finding in record.findings)]
-        for value in values:
-            if value:
-                body = _body(value)
-                bodies[evidence_key(body)] = body
-    return bodies
-
-
-def blob_id(value: Mapping[str, Any], blobs: Mapping[str, int]) -> int | None:
-    return blobs[evidence_key(_body(value))] if value else None
+    """JSON of what is nearly always plain already; what is not takes the long way."""
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError):
+        text = canonical_json(value)
+    return text.encode("ascii")
 
 
 def workload_row(workload: Workload) -> Row:
@@ -120,7 +143,7 @@ def entry_row(plan_id: int, group_id: int, entry: Entry) -> Row:
     }
 
 
-def attempt_row(sweep_id: int, record: AttemptRecord, case_ids: Mapping[str, int], blobs: Mapping[str, int]) -> Row:
+def attempt_row(sweep_id: int, record: AttemptRecord, case_ids: Mapping[str, int], blobs: Blobs) -> Row:
     return {
         "sweep_id": sweep_id,
         "case_id": case_ids[record.case.id],
@@ -134,7 +157,7 @@ def attempt_row(sweep_id: int, record: AttemptRecord, case_ids: Mapping[str, int
         "node": record.node[:64],
         "worker": record.worker[:64],
         "ops_complete": record.ops_complete,
-        "blob_id": blob_id(record.record, blobs),
+        "blob_id": blobs.id_of(record.record),
     }
 
 
@@ -154,7 +177,7 @@ def carried_row(sweep_id: int, source: Mapping[str, Any], tickets: Mapping[str, 
     }
 
 
-def result_row(attempt_id: int, finding: Finding, blobs: Mapping[str, int]) -> Row:
+def result_row(attempt_id: int, finding: Finding, blobs: Blobs) -> Row:
     measure = finding.measure
     return {
         "attempt_id": attempt_id,
@@ -162,7 +185,7 @@ def result_row(attempt_id: int, finding: Finding, blobs: Mapping[str, int]) -> R
         "kind": finding.outcome.kind.value,
         "detail": finding.outcome.detail,
         "measure": None if measure is None or math.isnan(measure) else measure,
-        "blob_id": blob_id(finding.evidence, blobs),
+        "blob_id": blobs.id_of(finding.evidence),
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine, Table, bindparam, insert, literal, null, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from neuronqa.db import rows
+from neuronqa.db import copying, rows
 from neuronqa.db import tables as t
 from neuronqa.db import tally_tables as tt
 from neuronqa.db.rows import AttemptRecord
@@ -133,7 +133,8 @@ class Store:
         with self.engine.begin() as db:
             fresh = self._unseen(db, records)
             case_ids = self._case_ids(db, [record.case for record in fresh])
-            blobs = self._save_blobs(db, rows.blob_bodies(fresh))
+            bodies = rows.Bodies.of(fresh)
+            blobs = rows.Blobs(self._save_blobs(db, bodies.by_sha256), bodies.names)
             attempts = [rows.attempt_row(sweep_id, record, case_ids, blobs) for record in fresh]
             owned = list(zip(self._new_ids(db, t.attempt, attempts), fresh, strict=True))
             found = [(id_, finding) for id_, record in owned for finding in record.findings]
@@ -281,9 +282,13 @@ class Store:
         if not bodies:
             return {}
         packed = [{"sha256": sha, "size": len(body), "data": zlib.compress(body, 6)} for sha, body in bodies.items()]
-        db.execute(self._insert(t.blob).on_conflict_do_nothing(index_elements=["sha256"]), packed)
-        found: dict[str, int] = {}
-        for chunk in _chunks(bodies, 500):
+        fresh = (
+            self._insert(t.blob)
+            .on_conflict_do_nothing(index_elements=["sha256"])
+            .returning(t.blob.c.sha256, t.blob.c.id)
+        )
+        found = {row.sha256: row.id for row in db.execute(fresh, packed)}
+        for chunk in _chunks([sha for sha in bodies if sha not in found], 500):
             stored = db.execute(select(t.blob.c.sha256, t.blob.c.id).where(t.blob.c.sha256.in_(chunk)))
             found.update({row.sha256: row.id for row in stored})
         return found
@@ -296,7 +301,10 @@ class Store:
 
     def _bulk(self, db: Connection, table: Table, new: Iterable[rows.Row]) -> None:
         for chunk in _chunks(new):
-            db.execute(insert(table), chunk)
+            if db.dialect.name == "postgresql":
+                copying.copy(db, table, chunk)
+            else:
+                db.execute(insert(table), chunk)
 
     def _new_id(self, db: Connection, table: Table, **values: Any) -> int:
         return int(db.execute(insert(table).values(**values).returning(table.c.id)).scalar_one())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from functools import cache
 from typing import Final, assert_never
 
 DETAIL_LIMIT: Final = 200
@@ -279,6 +280,7 @@ class Rules:
     """Is a second look worth its cost? (Looks only label; the first attempt counts.)"""
 
 
+@cache
 def rules(kind: Kind) -> Rules:
     """Return the row of the outcome table for `kind`. Total: every kind is decided here and nowhere else."""
     match kind:
