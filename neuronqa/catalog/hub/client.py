@@ -55,12 +55,14 @@ class HubClient:
         self.endpoint = (endpoint or constants.ENDPOINT).rstrip("/")
         self._headers = build_hf_headers(library_name="neuronqa", library_version=neuronqa.__version__)
         self._sleep = sleep
+        self.budget = Budget()
+        """Shared by everything this client gets."""
 
     @property
     def authenticated(self) -> bool:
         return "authorization" in self._headers
 
-    def get(self, path: str, budget: Budget, limit: int) -> Answer:
+    def get(self, path: str, limit: int) -> Answer:
         """GET `path` (or a full address of the endpoint) with at most `limit` bytes of body.
 
         Waits for the budget, tries again what may pass, and gives up after six looks. Raises EnvironmentFault when
@@ -71,32 +73,33 @@ class HubClient:
         for number in range(TRIES):
             if number:
                 self._sleep(min(LONGEST_PAUSE_S, 2.0 ** (number - 1)) if answer.status != 429 else 0.0)
-            answer = self._follow(url, budget, limit)
+            answer = self._follow(url, limit)
             if answer.settled:
                 break
         return answer
 
-    def _follow(self, url: str, budget: Budget, limit: int) -> Answer:
+    def _follow(self, url: str, limit: int) -> Answer:
         """One look, along redirects that stay on the endpoint's host; each of them is a request of its own."""
         for _ in range(REDIRECTS):
             if not self._ours(url):
                 return Answer(421, message="redirected to another host")
-            answer, location = self._once(url, budget, limit)
+            answer, location = self._once(url, limit)
             if not location:
                 return answer
             url = urljoin(url, location)
         return Answer(421, message="redirected in circles")
 
-    def _once(self, url: str, budget: Budget, limit: int) -> tuple[Answer, str]:
-        budget.acquire()
+    def _once(self, url: str, limit: int) -> tuple[Answer, str]:
+        lane = _lane(url)
+        self.budget.acquire(lane)
         try:
             with get_session().stream(
                 "GET", url, headers=self._headers, timeout=TIMEOUT_S, follow_redirects=False
             ) as response:
                 info = parse_ratelimit_headers(response.headers)
-                budget.hear(info)
+                self.budget.hear(lane, info)
                 if response.status_code == 429 and (info is None or info.remaining > 0):
-                    budget.hold(_retry_after(response.headers.get("Retry-After", "")))
+                    self.budget.hold(lane, _retry_after(response.headers.get("Retry-After", "")))
                 location = response.headers.get("Location", "") if response.is_redirect else ""
                 body, too_long = (b"", False) if location else _body(response, limit)
                 return _answer(response, body, too_long), location
@@ -107,11 +110,16 @@ class HubClient:
         except httpx2.HTTPError as error:
             return Answer(0, message=f"{type(error).__name__}: {error}"), ""
         finally:
-            budget.release()
+            self.budget.release(lane)
 
     def _ours(self, url: str) -> bool:
         here, there = urlsplit(self.endpoint), urlsplit(url)
         return (here.scheme, here.netloc) == (there.scheme, there.netloc)
+
+
+def _lane(url: str) -> str:
+    """Addresses that the Hub counts alike, as far as its documentation tells."""
+    return "api" if urlsplit(url).path.startswith("/api/") else "resolvers"
 
 
 def _answer(response: httpx2.Response, body: bytes, too_long: bool) -> Answer:

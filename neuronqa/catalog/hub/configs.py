@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import quote
 
 from neuronqa.catalog import config
-from neuronqa.catalog.hub.budget import Budget
 from neuronqa.catalog.hub.client import Answer, HubClient
 from neuronqa.catalog.status import Absence
 
@@ -27,10 +26,10 @@ class Fetched:
         return not self.absence.startswith(Absence.FETCH_ERROR)
 
 
-def fetch(client: HubClient, budget: Budget, repo: str, revision: str) -> Fetched:
+def fetch(client: HubClient, repo: str, revision: str) -> Fetched:
     """One GET. The address is quoted; ids the Hub does not give never come here (see listing.fetchable)."""
     path = f"{quote(repo, safe='/')}/resolve/{quote(revision or MAIN, safe='')}/config.json"
-    answer = client.get(path, budget, config.BODY_LIMIT)
+    answer = client.get(path, config.BODY_LIMIT)
     if answer.too_long:
         return Fetched(None, Absence.TOO_LONG)
     if answer.status == 200:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from neuronqa.catalog import config
 from neuronqa.catalog.hub import configs
-from neuronqa.catalog.hub.budget import Budget
 from neuronqa.catalog.hub.client import HubClient
 from neuronqa.catalog.hub.configs import Fetched
 from neuronqa.catalog.hub.journal import Journal, read
@@ -54,13 +53,12 @@ def fetch(listed: Listed, before: Snapshot | None, work: Path, client: HubClient
         known.add(name, fetched)
     missing = [name for name, place in listed.places.items() if place.wanted and name not in known]
     pace = Pace(report, listed.wanted, listed.wanted - len(missing))
-    budget = Budget()
     with Journal(work / FILE) as journal:
-        for name, fetched in _parallel(missing, listed.places, client, budget):
+        for name, fetched in _parallel(missing, listed.places, client):
             journal.append(_line(name, listed.places[name], fetched))
             journal.flush()
             known.add(name, fetched)
-            pace.step(budget.waited_s)
+            pace.step(client.budget.waited_s)
     return known
 
 
@@ -98,9 +96,7 @@ def _line(name: str, place: Place, fetched: Fetched) -> dict[str, Any]:
     return {"id": name, "revision": place.revision, **found}
 
 
-def _parallel(
-    names: list[str], places: dict[str, Place], client: HubClient, budget: Budget
-) -> Iterator[tuple[str, Fetched]]:
+def _parallel(names: list[str], places: dict[str, Place], client: HubClient) -> Iterator[tuple[str, Fetched]]:
     """Results as they come, with a bounded number under way."""
     failed = 0
     stop = threading.Event()
@@ -108,7 +104,7 @@ def _parallel(
     todo = iter(names)
 
     def one(name: str) -> Fetched:
-        return Fetched(None) if stop.is_set() else configs.fetch(client, budget, name, places[name].revision)
+        return Fetched(None) if stop.is_set() else configs.fetch(client, name, places[name].revision)
 
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="pull") as pool:
         try:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from neuronqa.catalog.hub import listing
-from neuronqa.catalog.hub.budget import Budget
 from neuronqa.catalog.hub.client import HubClient
 from neuronqa.catalog.hub.journal import Journal, read
 from neuronqa.catalog.hub.progress import RESUME, Progress, Report
@@ -56,7 +55,6 @@ def pull(limit: int, work: Path, client: HubClient, report: Report) -> Listed:
     listed = Listed()
     for page in read(work / FILE):
         _add(listed, page, limit)
-    budget = Budget()
     query = [
         ("sort", "downloads"),
         ("limit", str(min(PAGE_ROWS, limit))),
@@ -65,13 +63,13 @@ def pull(limit: int, work: Path, client: HubClient, report: Report) -> Listed:
     url = listed.next_url or f"api/models?{urlencode(query)}"
     with Journal(work / FILE) as journal:
         while not listed.complete:
-            page = _page(client, budget, url)
+            page = _page(client, url)
             journal.append(page)
             journal.sync()
             _add(listed, page, limit)
             url = listed.next_url
             done = len(listed.places)
-            report(Progress(stage="listing", done=done, total=limit, eta_s=None, waited_s=budget.waited_s))
+            report(Progress(stage="listing", done=done, total=limit, eta_s=None, waited_s=client.budget.waited_s))
     return listed
 
 
@@ -96,8 +94,8 @@ def _add(listed: Listed, page: dict[str, Any], limit: int) -> None:
     listed.complete = len(listed.places) >= limit or not listed.next_url
 
 
-def _page(client: HubClient, budget: Budget, url: str) -> dict[str, Any]:
-    answer = client.get(url, budget, PAGE_LIMIT)
+def _page(client: HubClient, url: str) -> dict[str, Any]:
+    answer = client.get(url, PAGE_LIMIT)
     if answer.status != 200 or answer.too_long:
         told = f"HTTP {answer.status} {answer.code or answer.message}".strip() if answer.status else answer.message
         raise EnvironmentFault(f"the listing of models failed: {told[:200]}", where=client.endpoint, hint=RESUME)

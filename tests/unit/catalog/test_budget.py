@@ -11,6 +11,7 @@ from huggingface_hub.utils import RateLimitInfo
 from neuronqa.catalog.hub.budget import SLACK_S, Budget
 
 FLYING = 8
+LANE = "resolvers"
 
 
 class Clock:
@@ -35,22 +36,22 @@ def budget(clock: Clock) -> Budget:
 
 
 def answered(of: Budget, info: RateLimitInfo | None) -> None:
-    of.hear(info)
-    of.release()
+    of.hear(LANE, info)
+    of.release(LANE)
 
 
 def spend(clock: Clock, of: Budget, count: int) -> float:
     """Take so many, and return how long that took."""
     began = clock.now
     for _ in range(count):
-        of.acquire()
+        of.acquire(LANE)
     return clock.now - began
 
 
 def test_a_hub_that_says_nothing_sets_no_limit() -> None:
     clock = Clock()
     found = budget(clock)
-    found.acquire()
+    found.acquire(LANE)
     answered(found, None)
     assert spend(clock, found, 1_000) == 0
 
@@ -58,7 +59,7 @@ def test_a_hub_that_says_nothing_sets_no_limit() -> None:
 def test_what_is_left_is_spent_and_then_the_window_waited_for() -> None:
     clock = Clock()
     found = budget(clock)
-    found.acquire()
+    found.acquire(LANE)
     answered(found, said(3, 100, 5))
     assert spend(clock, found, 3) == 0
     assert spend(clock, found, 1) == pytest.approx(100 + SLACK_S)
@@ -68,7 +69,7 @@ def test_what_is_left_is_spent_and_then_the_window_waited_for() -> None:
 def test_what_is_under_way_counts_against_the_new_window() -> None:
     clock = Clock()
     found = budget(clock)
-    found.acquire()
+    found.acquire(LANE)
     answered(found, said(10, 100, 10))
     spend(clock, found, 4)
     clock.now += 200
@@ -81,7 +82,7 @@ def test_a_count_that_comes_late_is_not_believed() -> None:
     """Answers overtake each other: the smaller count is the newer one."""
     clock = Clock()
     found = budget(clock)
-    found.acquire()
+    found.acquire(LANE)
     answered(found, said(10, 100))
     spend(clock, found, 2)
     answered(found, said(3, 100))
@@ -93,10 +94,26 @@ def test_a_count_that_comes_late_is_not_believed() -> None:
 def test_a_refusal_holds_everybody() -> None:
     clock = Clock()
     found = budget(clock)
-    found.acquire()
-    found.hold(30)
+    found.acquire(LANE)
+    found.hold(LANE, 30)
     answered(found, None)
     assert spend(clock, found, 1) == pytest.approx(30)
+
+
+def test_lanes_have_counts_of_their_own_unless_the_hub_counts_them_as_one() -> None:
+    clock = Clock()
+    found = budget(clock)
+    for lane, name, left in (("api", "api", 0), (LANE, "resolvers", 5)):
+        found.acquire(lane)
+        found.hear(lane, RateLimitInfo(name, remaining=left, reset_in_seconds=100, limit=9, window_seconds=300))
+        found.release(lane)
+    assert spend(clock, found, 2) == 0, "what is left of one count is nothing to the other"
+    found.acquire("redirected")
+    found.hear("redirected", RateLimitInfo("resolvers", 2, 100, 9, 300))
+    assert spend(clock, found, 2) == 0
+    found.release("redirected")
+    found.acquire("redirected")
+    assert clock.now == pytest.approx(100 + SLACK_S), "and two names of one count cannot spend it twice"
 
 
 class Server:
@@ -111,7 +128,7 @@ class Server:
         self._flying: deque[RateLimitInfo] = deque()
 
     def request(self) -> None:
-        self.budget.acquire()
+        self.budget.acquire(LANE)
         window, ends = divmod(self.clock.now, self.length)
         self.used[int(window)] += 1
         left = max(0, self.quota - self.used[int(window)])
