@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from neuronqa.device import registry
 from neuronqa.domain.observation import Progress
-from neuronqa.worker import deviation, device_child, exchange, reference
+from neuronqa.worker import deviation, device_child, exchange, location, reference
 from neuronqa.workload.build import build
 
 
@@ -21,15 +21,17 @@ class Role(StrEnum):
     DEVICE = "device"
     DEVIATION = "deviation"
     """A device child that looks for the operator to blame."""
+    LOCATION = "location"
+    """A device child that notes where in the source each operator is called."""
 
 
 def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None]) -> None:
     """Play `role` as `request` says.
 
     reference: `{"workload", "variant", "steps", "out"}` and, if there is another reference of the same workload,
-    `"known"`: its folder; device: `{"workload", "variant", "order", "reference", "out",
-    "steps", "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`. `emit` is told every change of
-    progress. Whatever the model or the device does wrong is written down; what raises is a fault of ours.
+    `"known"`: its folder; device and location: `{"workload", "variant", "order", "reference", "out", "steps",
+    "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`. `emit` is told every change of progress.
+    Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
     match Role(role):
         case Role.REFERENCE:
@@ -38,6 +40,8 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
             device_child.observe(request, _builder(request["reference"]), registry.adapter, emit)
         case Role.DEVIATION:
             deviation.search(request, _builder(request["reference"]), registry.adapter, emit)
+        case Role.LOCATION:
+            location.locate(request, _builder(request["reference"]), registry.adapter, emit)
         case unknown:
             assert_never(unknown)
 
