@@ -56,7 +56,7 @@ def ready(order: BuildOrder) -> Prepared:
 
 
 def main() -> None:
-    with patch.object(run_module, "prepare", ready), patch.object(controls, "load_controls", lambda _policy: []):
+    with patch.object(run_module, "prepare", ready), patch.object(controls, "load_controls", lambda *_: []):
         print(json.dumps(sweep(*sys.argv[1:])))
 
 

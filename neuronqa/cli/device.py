@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     no_args_is_help=True,
-    help="What the simulated device is, what it can do, and whether it does it.",
+    help="What the simulated device is and can do; and whether a device does what it should.",
 )
 
 SCHEMA: Final = 1
@@ -176,14 +176,16 @@ def fits(
 
 @app.command(help="Test the device: behaviours of a PyTorch accelerator, and PyTorch's own operator tests.")
 def selftest(
+    device: Annotated[str, typer.Option(help="Device: neuron, cpu:inductor, or another accelerator.")] = "neuron",
     ops: Annotated[str, typer.Option(metavar="PATTERNS", help="Operators to test, joined by commas.")] = "*",
     behaviours: Annotated[str, typer.Option(metavar="PATTERNS", help="Behaviours to test, joined by commas.")] = "*",
     dtypes: Annotated[str, typer.Option(help="Dtypes to test, joined by commas.")] = "float32,bfloat16",
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a table for a README.")] = False,
     as_json: AsJson = False,
 ) -> None:
     rows = []
     summary: dict[str, Any] = {}
-    for line in _selftest_lines({"ops": ops, "behaviours": behaviours, "dtypes": dtypes}):
+    for line in _selftest_lines(device, {"ops": ops, "behaviours": behaviours, "dtypes": dtypes}):
         if "behaviours" in line:
             summary = line
             continue
@@ -192,24 +194,46 @@ def selftest(
             err.print(escape(f"{line.get('behaviour') or line['op'] + ' ' + line['dtype']}"), end="\r", soft_wrap=True)
     failed = summary["behaviours"]["failed"] + summary["ops"]["unexplained"] + summary["ops"]["crashed"]
     if as_json:
-        print_json({"schema_version": SCHEMA, **summary, "rows": rows})
+        print_json({"schema_version": SCHEMA, "device": device, **summary, "rows": rows})
+    elif markdown:
+        out.print(checklist(device, rows), soft_wrap=True, markup=False)
     else:
         out.print(_selftest_table(rows))
         out.print(escape(json.dumps(summary)))
     raise typer.Exit(int(ExitCode.GATE_MISSED if failed else ExitCode.DONE))
 
 
-def _selftest_lines(options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _selftest_lines(device: str, options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     command = [sys.executable, "-m", "neuronqa.device.neuron.selftest"]
     for name, values in options.items():
         command += [f"--{name}", *(value for value in values.split(",") if value)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "NEURONQA_SELFTEST_DEVICE": device}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as child:
         assert child.stdout is not None
         for line in child.stdout:
             yield json.loads(line)
     if child.returncode != 0:
         raise EnvironmentFault("the self-test cannot run", hint="see the line above")
+
+
+def checklist(device: str, rows: list[dict[str, Any]]) -> str:
+    """A Markdown table: each behaviour, then operators by dtype, with what does not hold."""
+    lines = [f"| {device} | holds | what does not |", "|---|---|---|"]
+    for row in rows:
+        if "behaviour" in row:
+            name = row["behaviour"].replace("_", " ")
+            lines.append(f"| {name} | {'yes' if row['passed'] else 'no'} | {_cell(row['reason'])} |")
+    for dtype in dict.fromkeys(row["dtype"] for row in rows if "op" in row):
+        tested = [row for row in rows if row.get("dtype") == dtype and row["verdict"] != "skipped"]
+        wrong = [row["op"] for row in tested if row["verdict"] in ("unexplained", "crashed")]
+        lines.append(
+            f"| operators in {dtype} | {len(tested) - len(wrong)} of {len(tested)} | {_cell(', '.join(wrong))} |"
+        )
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())[:300]
 
 
 def _selftest_table(rows: list[dict[str, Any]]) -> Table:

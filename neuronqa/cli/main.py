@@ -14,6 +14,7 @@ from neuronqa import __version__
 from neuronqa.errors import ExitCode, NeuronQAError
 
 VERBS: Final = {
+    "check": "Check one model: its own config, or your own code.",
     "sweep": "Run a catalog's models on a device and judge them.",
     "sweeps": "List sweeps, or show one.",
     "catalog": "List, pull, show, plan and verify catalogs.",

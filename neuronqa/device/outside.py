@@ -129,8 +129,21 @@ WAYS: Final[Mapping[str, Way]] = {
 """What can be planted from outside, by name; `twin:` ones are right, and nothing may call them wrong."""
 
 
+def _spoilt(factor: float) -> Callable[[Any], Any]:
+    return lambda value: value * factor if _floating(value) else value
+
+
+GRAPH_WAYS: Final[Mapping[str, Callable[[Callable[..., Any], Callable[..., Any], tuple[Any, ...]], Any]]] = {
+    "graph:scale": lambda compiled, _graph, args: tree_map(_spoilt(1.5), compiled(*args)),
+    "graph:nan": lambda compiled, _graph, args: tree_map(_spoilt(float("nan")), compiled(*args)),
+    "graph:not-executed": lambda _compiled, graph, args: graph(*args),
+}
+"""What can be planted where a compiled graph is called: `(compiled, graph, arguments) -> result`."""
+
+
 class Planted(TorchDispatchMode):
-    """Stands in for the operators that match `order["op"]` (`aten::mm`, `aten::*_backward`; all by default).
+    """Stands in for the operators that match `order["op"]` (`aten::mm`, `aten::*_backward`; all by default), but for
+    their first `order["after"]` calls.
 
     Stays silent while anything is being traced, so that it changes numbers and never graphs. Raises BadInput for a
     kind it does not know.
@@ -140,10 +153,12 @@ class Planted(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         kind = str(order.get("kind", ""))
         if kind not in WAYS:
-            raise BadInput(f"no fault of kind {kind!r} can be planted from outside", hint=f"one of {', '.join(WAYS)}")
+            known = ", ".join((*WAYS, *GRAPH_WAYS))
+            raise BadInput(f"no fault of kind {kind!r} can be planted from outside", hint=f"one of {known}")
         self._order = order
         self._way = WAYS[kind]
         self._pattern = str(order.get("op", "*"))
+        self._idle = int(order.get("after", 0))
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -151,6 +166,9 @@ class Planted(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if tracing() or func.is_view or not self._matches(func):
+            return func(*args, **(kwargs or {}))
+        if self._idle:
+            self._idle -= 1
             return func(*args, **(kwargs or {}))
         return self._way(Call(func, args, kwargs or {}, self._order))
 

@@ -34,17 +34,22 @@ _OUTSIDE: Final[Mapping[str, Check | None]] = {
     "twin:wide": None,
     "twin:reordered": None,
 }
+_OUTSIDE_GRAPH: Final[Mapping[str, Check]] = {
+    "graph:scale": Check.PARITY,
+    "graph:nan": Check.PARITY,
+    "graph:not-executed": Check.COMPILE,
+}
 _OUTSIDE_OPS: Final = "aten::mm|aten::addmm|aten::bmm|aten::_softmax|aten::native_layer_norm|aten::gelu|aten::silu"
 
 
 def plants(device: str, variant: Variant) -> tuple[Plant, ...]:
     """Every fault and good twin that `device` takes in the mode of `variant`."""
-    return _simulated(variant.mode) if device == "neuron" else _outside()
+    return _simulated(variant.mode) if device == "neuron" else _outside(variant.mode)
 
 
 def unguarded(device: str) -> tuple[str, ...]:
     """Names of checks that nothing planted in `device` can prove able to fail."""
-    guarded = {plant.check for mode in Mode for plant in (_simulated(mode) if device == "neuron" else _outside())}
+    guarded = {plant.check for mode in Mode for plant in (_simulated(mode) if device == "neuron" else _outside(mode))}
     return tuple(check.value for check in Check if check.value not in guarded)
 
 
@@ -67,7 +72,13 @@ def _simulated(mode: Mode) -> tuple[Plant, ...]:
     )
 
 
-def _outside() -> tuple[Plant, ...]:
+def _outside(mode: Mode) -> tuple[Plant, ...]:
+    """Operators are reached where they are called one by one, and a compiled graph where it is called."""
+    if mode is Mode.COMPILE:
+        return tuple(
+            Plant(kind=name, op="", check=check.value, fault={"kind": name}, numeric=check in NUMERIC)
+            for name, check in _OUTSIDE_GRAPH.items()
+        )
     return tuple(
         Plant(
             kind=name,

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from neuronqa.device.outside import Planted, operator, tracing
+from neuronqa.device.outside import GRAPH_WAYS, Planted, operator, tracing
 from neuronqa.device.protocol import Device, Recording
 from neuronqa.domain.build import BuildOrder, BuildVector, Prepared
 from neuronqa.domain.observation import GraphUse, OpUse, Placement
@@ -53,19 +53,27 @@ class TorchAdapter:
         """Raises BadInput for what only a device of our own can do."""
         self._refuse(order)
         del last_op_file  # Only a device that writes it in C survives its own crash.
-        planted = Planted(order.fault) if order.fault else None
         kind, _, backend = self.name.partition(":")
-        return TorchDevice(torch.device(kind), CountingBackend(backend or DEFAULT_BACKEND), planted)
+        planted, counting = arm(order, backend or DEFAULT_BACKEND)
+        return TorchDevice(torch.device(kind), counting, planted)
 
     def _refuse(self, order: BuildOrder) -> None:
         if order.overlays or order.forced_cpu:
             raise BadInput(f"{self.name} takes neither overlays nor forced operators", hint="use the device neuron")
 
 
+def arm(order: BuildOrder, backend: str) -> tuple[Planted | None, CountingBackend]:
+    """What an order plants from outside: in operators, or in the graphs of the compile backend. Raises BadInput."""
+    fault = str(order.fault["kind"]) if order.fault else ""
+    if fault in GRAPH_WAYS:
+        return None, CountingBackend(backend, fault=fault)
+    return Planted(order.fault) if order.fault else None, CountingBackend(backend)
+
+
 class TorchDevice:
     """A device that reports nothing of itself: what a dispatch mode sees is all there is."""
 
-    not_observable = ("fallback",)
+    not_observable: tuple[str, ...] = ("fallback",)
 
     def __init__(self, device: torch.device, backend: CountingBackend, planted: Planted | None) -> None:
         self.torch_device = device
@@ -111,6 +119,8 @@ class CountingBackend:
     calls: int = 0
     executions: int = 0
     ops: list[int] = field(default_factory=list)
+    fault: str = ""
+    """Of `outside.GRAPH_WAYS`, planted in every graph."""
 
     @property
     def __name__(self) -> str:
@@ -121,7 +131,12 @@ class CountingBackend:
         compiled = torch._dynamo.lookup_backend(self.name)(graph, example_inputs, **options)
         self.ops.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
 
+        way = GRAPH_WAYS.get(self.fault)
+
         def counted(*args: Any) -> Any:
+            return run(*args) if way is None else way(run, graph, args)
+
+        def run(*args: Any) -> Any:
             self.executions += 1
             return compiled(*args)
 

@@ -27,6 +27,7 @@ from neuronqa.errors import EnvironmentFault
 from neuronqa.sweep.schedule import Assignment, CostModel
 
 HOSTS: Final = "controls/hosts.py"
+SIMULATED: Final = "neuron"
 PASSES: Final = "pass"
 ANY: Final = ":*"
 
@@ -71,10 +72,13 @@ class Control:
         return canonical_json(self.fault) if self.fault else self.workload.spec.family
 
 
-def load_controls(policy: Policy) -> list[Control]:
-    """The bundled controls for what the policy runs and asks. Raises EnvironmentFault for a broken installation."""
+def load_controls(policy: Policy, device: str = SIMULATED) -> list[Control]:
+    """The bundled controls for what the policy runs and asks, on a device that takes faults or from outside of one.
+
+    Raises EnvironmentFault for a broken installation.
+    """
     base = folder("catalogs")
-    path = base / "controls" / "controls.toml"
+    path = base / "controls" / ("controls.toml" if device == SIMULATED else "outside.toml")
     try:
         rows = tomllib.loads(path.read_text("utf-8"))["control"]
         digest = hashlib.sha256((base / HOSTS).read_bytes()).hexdigest()

@@ -38,7 +38,7 @@ class Leg:
             judged = {row.name for row in queries.controls(db, sweep_id)}
             self._planned = planning.planned_workloads(db, sweep_id)
             left = planning.left(db, sweep_id)
-        self._planted = control_pool.load_controls(agenda.policy) if self._planned else []
+        self._planted = control_pool.load_controls(agenda.policy, agenda.request.device) if self._planned else []
         missing = [control for control in self._planted if control.name not in judged]
         store.save_workloads(control.workload for control in missing)
         self._controls, key = control_pool.assignments(missing, agenda.policy, order, agenda.request.seed, new_ticket)

@@ -8,6 +8,7 @@ import logging
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 def outfit(device: str) -> zygote.Settings:
     """What a zygote imports, and runs once. No device is loaded in it: each child loads the build it is ordered."""
-    return OUTFITS.get(device, zygote.Settings(preload=PRELOAD))
+    return OUTFITS.get(device, zygote.Settings(preload=PRELOAD, show_accelerators=not device.startswith("cpu")))
 
 
 def versions() -> dict[str, str]:
@@ -78,6 +79,22 @@ class CaseActor:
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Return a result per job, in order. What stops one job stops no other: its result says that it is lost."""
         return [self._run(job) for job in jobs]
+
+    def places(self, job: Job) -> dict[str, Any]:
+        """Where in the source the job's workload calls each operator on the device its first ticket orders: operator ->
+        [file, line, function, progress]. Empty where that cannot be told."""
+        folder = self._work.path / f"job-{next(self._numbers)}"
+        folder.mkdir(mode=0o700)
+        try:
+            runner = JobRunner(self._supervisor, self._judge, job, folder)
+            variant = replace(job.tickets[0].variant, mode=Mode.EAGER)
+            return runner.places(job.tickets[0], self._reference(job, variant, runner))
+        finally:
+            folders.remove(folder)
+
+    def forget(self) -> None:
+        """Make every reference anew from now on: a file that a workload imports has changed."""
+        self._shelf.clear()
 
     def close(self) -> None:
         self._supervisor.close()

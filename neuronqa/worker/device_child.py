@@ -134,7 +134,7 @@ def place(
     structure = Structure.of(module)
     module = module.to(target)
     placed = dict(replace_tensors(inputs, lambda tensor: tensor.to(target)))
-    return structure, Subject(module=module, forward=module, inputs=placed, loss=runnable.loss)
+    return structure, Subject.of(runnable, module, placed)
 
 
 def restoring(built: nn.Module, reference: Path) -> Restore:

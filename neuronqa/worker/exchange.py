@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from safetensors import safe_open
@@ -21,6 +21,8 @@ from neuronqa.domain.observation import (
     Observation,
     from_json,
 )
+
+PLACES_FILE: Final = "places.json"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -57,6 +59,19 @@ def read_adaptation(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     return cast(dict[str, Any], relaxed(json.loads(text))) or None
+
+
+def write_places(folder: Path, places: Mapping[str, Any]) -> None:
+    (folder / PLACES_FILE).write_text(canonical_json(places), encoding="ascii")
+
+
+def read_places(folder: Path) -> dict[str, Any]:
+    """Return where a model calls each operator, or nothing where no child left anything that can be read."""
+    try:
+        found = json.loads((folder / PLACES_FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], metadata: Mapping[str, str] = {}) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from traceback import StackSummary, TracebackException
 from typing import Final
 
+import neuronqa
 from neuronqa.domain.observation import Failure, Progress
+from neuronqa.workload.runnable import BuildFailure
 
 MESSAGE_LIMIT: Final = 4000
 TRACEBACK_LIMIT: Final = 16000
+_FRAMES: Final = 100
 _NO_KERNEL: Final = (
     re.compile(r"Could not run '(aten::[\w.]+|[\w]+::[\w.]+)' with arguments from the"),
     re.compile(r"The operator '([\w]+::[\w.]+)' is not currently (?:implemented|supported)"),
@@ -34,12 +38,31 @@ def describe(
         error=type(error).__name__,
         inner=type(chain[-1]).__name__ if len(chain) > 1 else "",
         message=message[:MESSAGE_LIMIT],
-        traceback="".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:],
+        traceback=own_traceback(error)[-TRACEBACK_LIMIT:],
         code=code(error) if code else "",
         op=unsupported_operator(message),
         kind=kind,
         detail=detail or _cause(chain),
     )
+
+
+_OURS: Final = tuple(str(Path(neuronqa.__file__).parent / name) for name in ("worker", "workload"))
+
+
+def own_traceback(error: BaseException) -> str:
+    """The traceback of a model's own code, without the frames of the harness that called it."""
+    told = error.__cause__ if isinstance(error, BuildFailure) and error.__cause__ is not None else error
+    whole = TracebackException.from_exception(told, limit=-_FRAMES, compact=True)
+    _drop_ours(whole)
+    return "".join(whole.format())
+
+
+def _drop_ours(one: TracebackException | None) -> None:
+    if one is None:
+        return
+    one.stack = StackSummary.from_list([frame for frame in one.stack if not frame.filename.startswith(_OURS)])
+    _drop_ours(one.__cause__)
+    _drop_ours(one.__context__)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -44,7 +44,7 @@ class ZygoteHandle:
             # -P: nothing is imported from the folder a person happens to stand in.
             [sys.executable, "-P", "-m", "neuronqa.worker.zygote", str(theirs.fileno()), str(os.getpid())],
             pass_fds=[theirs.fileno()],
-            env={**os.environ, **zygote.ENVIRONMENT, "PYTHONPATH": import_path()},
+            env=_environment(settings),
             stdin=subprocess.DEVNULL,
             stdout=self._errors,
             stderr=self._errors,
@@ -122,6 +122,11 @@ class ZygoteHandle:
         for descriptor in (self._errors, self._proc):
             if descriptor is not None:
                 os.close(descriptor)
+
+
+def _environment(settings: zygote.Settings) -> dict[str, str]:
+    hidden = {name: value for name, value in zygote.ENVIRONMENT.items() if not settings.show_accelerators or value}
+    return {**os.environ, **hidden, "PYTHONPATH": import_path()}
 
 
 def import_path() -> str:

@@ -92,7 +92,7 @@ def _run(folder: Path, runnable: Runnable, variant: Variant, steps: int, mark: M
     inputs = replace_tensors(runnable.inputs, lambda t: t.to(dtype) if t.is_floating_point() else t)
     start = Start(module, inputs)
     start.save(folder)
-    subject = Subject(module=module, forward=module, inputs=inputs, loss=runnable.loss)
+    subject = Subject.of(runnable, module, inputs)
     plain = _record(subject, variant.phase, steps, mark)
     again = repeat(subject, variant.phase, plain.notes, start.restore)
     perturbed = []

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from neuronqa.device import registry
 from neuronqa.domain.observation import Progress
-from neuronqa.worker import deviation, device_child, exchange, reference, timeline
+from neuronqa.worker import deviation, device_child, exchange, location, reference, timeline
 from neuronqa.workload.build import build
 
 
@@ -23,15 +23,17 @@ class Role(StrEnum):
     """A device child that looks for the operator to blame."""
     TIMELINE = "timeline"
     """A device child that records what engine would do what when."""
+    LOCATION = "location"
+    """A device child that notes where in the source each operator is called."""
 
 
 def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None]) -> None:
     """Play `role` as `request` says.
 
     reference: `{"workload", "variant", "steps", "out"}` and, if there is another reference of the same workload,
-    `"known"`: its folder; device and timeline: `{"workload", "variant", "order", "reference", "out",
-    "steps", "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`. `emit` is told every change of
-    progress. Whatever the model or the device does wrong is written down; what raises is a fault of ours.
+    `"known"`: its folder; device, location and timeline: `{"workload", "variant", "order", "reference", "out", "steps",
+    "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`. `emit` is told every change of progress.
+    Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
     match Role(role):
         case Role.REFERENCE:
@@ -42,6 +44,8 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
             deviation.search(request, _builder(request["reference"]), registry.adapter, emit)
         case Role.TIMELINE:
             timeline.record(request, _builder(request["reference"]), registry.adapter, emit)
+        case Role.LOCATION:
+            location.locate(request, _builder(request["reference"]), registry.adapter, emit)
         case unknown:
             assert_never(unknown)
 

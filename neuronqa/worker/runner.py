@@ -97,6 +97,14 @@ class JobRunner:
             yield result
             left_s -= result.exit.wall_s
 
+    def places(self, ticket: Ticket, reference: Reference) -> dict[str, Any]:
+        """Where in the source each operator is called (:mod:`neuronqa.worker.location`), in eager mode."""
+        out = self._folder / f"location-{next(self._numbers)}"
+        variant = replace(ticket.variant, mode=Mode.EAGER)
+        order = {"order": ticket.order.to_json(), "reference": str(reference.folder)}
+        self._play("location", variant, out, self._limits, order)
+        return exchange.read_places(out)
+
     def _attempt(self, ticket: Ticket, reference: Reference, limits: Limits, probe_of: str = "") -> AttemptResult:
         out = self._folder / f"device-{next(self._numbers)}"
         started = time.time()

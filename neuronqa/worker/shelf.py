@@ -65,6 +65,11 @@ class Shelf:
     def _place(self) -> Path:
         return self._folder / str(next(self._numbers))
 
+    def clear(self) -> None:
+        """Forget everything: what workloads are made of has changed behind their names."""
+        self._kept.clear()
+        self.trim()
+
     def trim(self) -> None:
         """Remove what is not kept, and of what is kept the oldest beyond the room there is. Between jobs."""
         sizes = {key: folders.size(one.folder) for key, one in self._kept.items()}

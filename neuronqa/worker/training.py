@@ -20,6 +20,7 @@ from neuronqa.domain.optimizer import ADAMW
 from neuronqa.worker.boundaries import resized
 from neuronqa.worker.exchange import Arrays
 from neuronqa.worker.trees import Leaf, leaves, to_array
+from neuronqa.workload.runnable import MakeOptimizer, Runnable
 
 SEED = 20240229
 
@@ -55,7 +56,35 @@ class Subject:
     forward: Callable[..., Any]
     """The module itself, or what `torch.compile` made of it."""
     inputs: dict[str, Any]
-    loss: Callable[[Any], Tensor]
+    loss: Callable[..., Tensor]
+    loss_takes_inputs: bool = False
+    make_optimizer: MakeOptimizer | None = None
+
+    @classmethod
+    def of(cls, runnable: Runnable, module: nn.Module, inputs: dict[str, Any]) -> Subject:
+        """A runnable whose module and inputs are in place."""
+        return cls(
+            module=module,
+            forward=module,
+            inputs=inputs,
+            loss=runnable.loss,
+            loss_takes_inputs=runnable.loss_takes_inputs,
+            make_optimizer=runnable.optimizer,
+        )
+
+    def loss_of(self, outputs: Any) -> Tensor:
+        return self.loss(outputs, self.inputs) if self.loss_takes_inputs else self.loss(outputs)
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        if self.make_optimizer is not None:
+            return self.make_optimizer(self.module)
+        return torch.optim.AdamW(
+            [parameter for _, parameter in self.module.named_parameters()],
+            lr=ADAMW.lr,
+            betas=(ADAMW.beta1, ADAMW.beta2),
+            eps=ADAMW.eps,
+            weight_decay=ADAMW.weight_decay,
+        )
 
 
 @dataclass(kw_only=True)
@@ -136,13 +165,7 @@ def train(subject: Subject, steps: int, notes: Notes, mark: Marks) -> None:
     Raises LossWithoutGradient, and whatever the model or the device raises.
     """
     parameters = [parameter for _, parameter in subject.module.named_parameters()]
-    optimizer = torch.optim.AdamW(
-        parameters,
-        lr=ADAMW.lr,
-        betas=(ADAMW.beta1, ADAMW.beta2),
-        eps=ADAMW.eps,
-        weight_decay=ADAMW.weight_decay,
-    )
+    optimizer = subject.optimizer()
     with notes.aside():
         before = _host(parameters)
     for step in range(steps):
@@ -150,7 +173,7 @@ def train(subject: Subject, steps: int, notes: Notes, mark: Marks) -> None:
         optimizer.zero_grad(set_to_none=True)
         mark(Progress.FORWARD if step == 0 else Progress.TRAINING)
         outputs = subject.forward(**subject.inputs)
-        loss = subject.loss(outputs)
+        loss = subject.loss_of(outputs)
         if not loss.requires_grad:
             raise LossWithoutGradient("the loss does not depend on any parameter")
         with notes.aside():
@@ -173,14 +196,16 @@ def train(subject: Subject, steps: int, notes: Notes, mark: Marks) -> None:
             notes.update.append([_norm(new - old) for new, old in zip(after, before, strict=True)])
             before = after
             if step == 0:
-                keep_state(subject.module, notes)
+                keep_state(subject, notes)
         notes.step_s.append(time.perf_counter() - started)
 
 
-def keep_state(module: nn.Module, notes: Notes) -> None:
-    for name, parameter in module.named_parameters():
-        notes.keep(f"param/{name}", parameter)
-    for name, buffer in module.named_buffers():
+def keep_state(subject: Subject, notes: Notes) -> None:
+    """Buffers, and the parameters where the judge knows the step: an optimizer of one's own is seen in the curves."""
+    if subject.make_optimizer is None:
+        for name, parameter in subject.module.named_parameters():
+            notes.keep(f"param/{name}", parameter)
+    for name, buffer in subject.module.named_buffers():
         notes.keep(f"buffer/{name}", buffer)
 
 

@@ -51,6 +51,8 @@ class Settings:
     """Modules every child shares."""
     warm: str = ""
     """`module:function` called once after the imports; empty for none."""
+    show_accelerators: bool = False
+    """Do children see the CUDA devices of the machine? Only where one may be under test."""
     confinement: Confinement | None = None
     """None: the best the machine allows."""
     work: str = ""

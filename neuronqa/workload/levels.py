@@ -18,6 +18,8 @@ class Level(IntEnum):
     """Contraction and sequence cross a 128-wide tile."""
     WIDE = 3
     """Widths are kept; for families whose widths cannot be scaled together. Not a clean run."""
+    FULL = 4
+    """Nothing is cut: a model small enough to run as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,17 @@ def reach(level: Level) -> Reach:
                 vocabulary=512,
                 tokens=16,
                 positions=1024,
+            )
+        case Level.FULL:
+            return Reach(
+                widths=False,
+                heads=False,
+                head_dim=1,
+                least_width=0,
+                periods=1 << 16,
+                vocabulary=1 << 30,
+                tokens=16,
+                positions=1 << 30,
             )
         case _:
             assert_never(level)

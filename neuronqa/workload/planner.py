@@ -1,7 +1,8 @@
 """A catalog's configs become plans: listing status, class, keys and the workload that stands for them.
 
-`python -m neuronqa.workload.planner` reads JSON lines `{"hash": ..., "text": ...}` on standard input and answers each
-with one JSON line. It imports no modelling code, allocates no model, runs no code a config names, and no input ends it.
+`python -m neuronqa.workload.planner` reads JSON lines `{"hash": ..., "text": ...}` on standard input, with a
+`"level"` for another than the smallest, and answers each with one JSON line. It imports no modelling code, allocates
+no model, runs no code a config names, and no input ends it.
 """
 
 from __future__ import annotations
@@ -212,7 +213,8 @@ def _spec(full: dict[str, Any], architecture: Architecture, level: Level) -> HfS
 
 def _small(full: dict[str, Any], level: Level) -> dict[str, Any]:
     small = shrink(full, level)
-    recipes.adjust(full, small, level)
+    if level is not Level.FULL:
+        recipes.adjust(full, small, level)
     for node in nodes(small):
         silence(node)
         anonymise(node)
@@ -229,13 +231,13 @@ def answer(line: str) -> dict[str, Any]:
     """The answer to one line of the planner's protocol; a line that is no request is answered as malformed."""
     try:
         request = json.loads(line)
-        name, text = str(request["hash"]), request["text"]
+        name, text, level = str(request["hash"]), request["text"], Level(request.get("level", Level.SMALL))
         if not isinstance(text, str):
             raise TypeError("text is not a string")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         plan = ConfigPlan(status=ListingStatus.CONFIG_MALFORMED, reason=clean_detail(f"not a request: {error}"))
         return {"hash": ""} | plan.to_json()
-    return {"hash": name} | plan_config(text).to_json()
+    return {"hash": name} | plan_config(text, level).to_json()
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:

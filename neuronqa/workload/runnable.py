@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from neuronqa.domain.outcome import Kind
+
+MakeOptimizer = Callable[[nn.Module], Optimizer]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,11 @@ class Runnable:
 
     module: nn.Module
     inputs: dict[str, Any]
-    loss: Callable[[Any], Tensor]
+    loss: Callable[..., Tensor]
+    loss_takes_inputs: bool = False
+    """Is the loss a function of the outputs and the inputs (a dict, on the device)?"""
+    optimizer: MakeOptimizer | None = None
+    """Makes the optimizer for the module as it is then; None: AdamW."""
     partial: tuple[str, ...] = ()
     """What had to be left out (`image`, `labels`, `train-mode`, ...): a partial run is reported as one."""
     repairs: tuple[str, ...] = ()

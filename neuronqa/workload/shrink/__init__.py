@@ -17,6 +17,8 @@ from neuronqa.workload.tree import nodes
 def shrink(config: dict[str, Any], level: Level) -> dict[str, Any]:
     """Return a smaller copy of a complete config (`to_dict()` of a config object, canonical field names)."""
     small = copy.deepcopy(config)
+    if level is Level.FULL:
+        return small
     tree = nodes(small)
     limits = reach(level)
     for node in tree:

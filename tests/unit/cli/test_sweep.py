@@ -66,7 +66,7 @@ def sweep(neuronqa: Command, catalog: Path, tmp_path: Path, monkeypatch: pytest.
         return Prepared(order=order, vector=vector(), seconds=0.0)
 
     monkeypatch.setattr(run_module, "prepare", ready)
-    monkeypatch.setattr(controls, "load_controls", lambda _policy: [])
+    monkeypatch.setattr(controls, "load_controls", lambda *_: [])
 
     def run(
         *arguments: object, script: Script = all_pass, on_wait: Callable[[], None] = lambda: None, resume: str = ""

@@ -138,7 +138,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         return Prepared(order=order, vector=vector(), seconds=0.0)
 
     monkeypatch.setattr(run_module, "prepare", ready)
-    monkeypatch.setattr(controls, "load_controls", lambda _policy: [])
+    monkeypatch.setattr(controls, "load_controls", lambda *_: [])
 
     def make(**asked: Any) -> Place:
         made.append(Place(tmp_path / f"{len(made)}.db", **asked))
@@ -281,7 +281,7 @@ def test_controls_run_once_in_a_sweep_and_withhold_what_they_missed(
         return result(job, {EAGER: failed(EAGER, Check.PARITY, kind)} if job.tickets[0].order.fault else {})
 
     one = place()
-    monkeypatch.setattr(controls, "load_controls", lambda _policy: [PLANTED])
+    monkeypatch.setattr(controls, "load_controls", lambda *_: [PLANTED])
     caught = kind is Kind.PARITY_SCALE
     for _ in range(2):
         one.leg(script)
@@ -292,7 +292,7 @@ def test_controls_run_once_in_a_sweep_and_withhold_what_they_missed(
 
 def test_a_control_never_judged_withholds(place: Callable[..., Place], monkeypatch: pytest.MonkeyPatch) -> None:
     one = place(budget_s=0.001)
-    monkeypatch.setattr(controls, "load_controls", lambda _policy: [PLANTED])
+    monkeypatch.setattr(controls, "load_controls", lambda *_: [PLANTED])
     one.leg()
     assert one.summary["controls"] == {"planted": 1, "caught": 0}
     assert one.summary["withheld"] == {"parity": "control planted was not judged"}

@@ -1,4 +1,6 @@
-"""`python -m neuronqa.device.neuron.selftest`: loads the device with the profile `ideal` and tests it.
+"""`python -m neuronqa.device.neuron.selftest`: loads the device and tests it; the simulated one with profile `ideal`.
+
+`NEURONQA_SELFTEST_DEVICE` names another device: what only ours promises is then not asked.
 
 Prints JSON lines: one a behaviour, one an operator and dtype, and last a summary.
 """
@@ -22,11 +24,13 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
 
 from neuronqa.device.neuron import build, neuronx
-from neuronqa.device.neuron.adapter import NeuronAdapter
-from neuronqa.device.neuron.selftest import explained, operators
-from neuronqa.device.neuron.selftest.behaviour import BEHAVIOURS, LIBRARIES
+from neuronqa.device.neuron.adapter import NeuronDevice
+from neuronqa.device.neuron.selftest import behaviour, explained, operators
+from neuronqa.device.neuron.selftest.behaviour import DEVICE, LIBRARIES
+from neuronqa.device.neuron.selftest.explained import Explained
 from neuronqa.device.neuron.selftest.forked import forked
 from neuronqa.device.neuron.selftest.operators import Verdict
+from neuronqa.device.registry import SIMULATED
 from neuronqa.domain.build import BuildOrder
 from neuronqa.errors import NeuronQAError
 
@@ -34,9 +38,12 @@ PARTS: Final = ("tensors", "training", "ecosystem", "libraries")
 
 
 def load() -> None:
-    """Load the device into this process, under both its names."""
-    order = BuildOrder(device="neuron", profile="ideal", binary=str(build.ensure().path))
-    device = NeuronAdapter().load(order)
+    """Load the device into this process; the simulated one under both its names."""
+    if DEVICE != SIMULATED:
+        behaviour.load(BuildOrder(device=DEVICE, profile=""))
+        return
+    device = behaviour.load(BuildOrder(device=DEVICE, profile="ideal", binary=str(build.ensure().path)))
+    assert isinstance(device, NeuronDevice)
     neuronx.install(device.shim)
 
 
@@ -45,7 +52,7 @@ def behaviours(patterns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     for part in PARTS:
         __import__(f"neuronqa.device.neuron.selftest.{part}")
     have_libraries = find_spec("accelerate") is not None
-    for name, function in BEHAVIOURS.items():
+    for name, function in behaviour.asked():
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
             continue
         if name in LIBRARIES and not have_libraries:
@@ -62,12 +69,13 @@ def behaviours(patterns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
 
 def judged(patterns: tuple[str, ...], dtypes: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """Every operator in every dtype."""
-    for row in operators.judge(patterns, dtypes, explained.load(), load):
+    known = explained.load() if DEVICE == SIMULATED else Explained()
+    for row in operators.judge(patterns, dtypes, known, load):
         yield {**asdict(row), "verdict": row.verdict.value}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Test the simulated device.")
+    parser = argparse.ArgumentParser(description="Test a device.")
     parser.add_argument("--ops", nargs="*", default=["*"], metavar="PATTERN")
     parser.add_argument("--behaviours", nargs="*", default=["*"], metavar="PATTERN")
     parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -9,10 +10,23 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-N: Final = "neuron"
+from neuronqa.device import registry
+from neuronqa.device.protocol import Device
+from neuronqa.domain.build import BuildOrder
+
+DEVICE: Final = os.environ.get("NEURONQA_SELFTEST_DEVICE", "neuron")
+"""The device under test, as `neuronqa.device.registry` knows it."""
+N: Final = DEVICE.partition(":")[0]
+"""Its type in torch. A plugin goes by the type of its device."""
 
 BEHAVIOURS: dict[str, Callable[[], None]] = {}
 """To be run each in a process of its own that has the device, under the profile `ideal`."""
+
+OURS: set[str] = set()
+"""Those that only the simulated device promises."""
+
+ON_THE_HOST: set[str] = set()
+"""Those that can be asked of a compile backend for the CPU."""
 
 LIBRARIES: set[str] = set()
 """Those that need accelerate or transformers, imported after the device was loaded."""
@@ -22,6 +36,18 @@ def behaviour(function: Callable[[], None]) -> Callable[[], None]:
     """Register a behaviour of PyTorch on the device."""
     BEHAVIOURS[function.__name__] = function
     return function
+
+
+def our_behaviour(function: Callable[[], None]) -> Callable[[], None]:
+    """Register what the simulated device promises beyond what PyTorch asks."""
+    OURS.add(function.__name__)
+    return behaviour(function)
+
+
+def compiled_behaviour(function: Callable[[], None]) -> Callable[[], None]:
+    """Register a behaviour of a compile backend, on an accelerator or the CPU."""
+    ON_THE_HOST.add(function.__name__)
+    return behaviour(function)
 
 
 def library_behaviour(function: Callable[[], None]) -> Callable[[], None]:
@@ -52,3 +78,24 @@ def refuses(*kinds: type[BaseException], words: str = "") -> Iterator[None]:
 def api() -> Any:
     """`torch.neuron`"""
     return torch.get_device_module(N)
+
+
+_LOADED: list[Device] = []
+
+
+def load(order: BuildOrder) -> Device:
+    """Load the device under test into this process."""
+    _LOADED.append(registry.adapter(DEVICE).load(order))
+    return _LOADED[-1]
+
+
+def backend() -> Any:
+    """What to hand to `torch.compile(backend=...)`."""
+    return _LOADED[-1].compile_backend()
+
+
+def asked() -> Iterator[tuple[str, Callable[[], None]]]:
+    """The behaviours that may be asked of the device under test."""
+    for name, function in BEHAVIOURS.items():
+        if (DEVICE == registry.SIMULATED or name not in OURS) and (N != "cpu" or name in ON_THE_HOST):
+            yield name, function

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from neuronqa.device.neuron.selftest.behaviour import N, behaviour, same
+from neuronqa.device.neuron.selftest.behaviour import N, backend, behaviour, compiled_behaviour, same
 
 
 @behaviour
@@ -166,18 +166,18 @@ def _small() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 2)).to(N)
 
 
-@behaviour
+@compiled_behaviour
 def a_compiled_module_gives_the_eager_results_and_gradients() -> None:
     model, x = _small(), torch.randn(3, 4, device=N)
     expected = model(x).detach()
-    compiled = torch.compile(model, backend="neuron")
+    compiled = torch.compile(model, backend=backend())
     result = compiled(x)
     same(result, expected, 1e-6)
     result.sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-@behaviour
+@compiled_behaviour
 def dropout_under_autocast_compiles_as_one_graph() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5)).to(N)
 
@@ -186,12 +186,12 @@ def dropout_under_autocast_compiles_as_one_graph() -> None:
             result: Tensor = model(x)
             return result
 
-    y = torch.compile(forward, backend="neuron", fullgraph=True)(torch.randn(3, 4, device=N))
+    y = torch.compile(forward, backend=backend(), fullgraph=True)(torch.randn(3, 4, device=N))
     y.float().sum().backward()
     assert y.dtype == torch.bfloat16
 
 
-@behaviour
+@compiled_behaviour
 def graph_breaks_are_explained() -> None:
     def broken(x: Tensor) -> Tensor:
         x = x + 1
@@ -207,18 +207,18 @@ def graph_breaks_are_explained() -> None:
 def each_shape_is_compiled_once() -> None:
     seen: list[Any] = []
 
-    def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
+    def listen(module: torch.fx.GraphModule, inputs: Any) -> Any:
         seen.append(inputs)
         return module.forward
 
-    double = torch.compile(lambda x: x * 2, backend=backend)
+    double = torch.compile(lambda x: x * 2, backend=listen)
     for size in (2, 3, 2, 3):
         double(torch.ones(size, device=N))
     double(torch.ones(2))
     assert len(seen) == 3
 
 
-@behaviour
+@compiled_behaviour
 def modules_can_be_exported() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).to(N)
     program = torch.export.export(model, (torch.randn(2, 4, device=N),))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from neuronqa.device.neuron.selftest.behaviour import N
+from neuronqa.device.neuron.selftest.behaviour import N, backend
 from neuronqa.device.neuron.selftest.explained import Explained
 from neuronqa.device.neuron.selftest.forked import Ended, forked
 from neuronqa.errors import EnvironmentFault
@@ -125,7 +125,7 @@ class _Trial:
             wanted = self._gradients(sample, expected, host)
         except Exception:  # noqa: BLE001  what the CPU cannot do is no question to the device
             return False
-        actual = _call(self._entry.op, device)
+        actual = _call(_tested(self._entry.op), device)
         tolerance = TOLERANCE[self._dtype]
         _assert_alike(actual, expected, tolerance)
         _assert_alike(self._gradients(sample, actual, device), wanted, tolerance)
@@ -134,6 +134,14 @@ class _Trial:
     def _gradients(self, sample: Any, result: Any, arguments: Any) -> list[Tensor | None]:
         """Of what the test itself differentiates: of eigenvectors, for instance, what their phase does not change."""
         return _gradients(sample.output_process_fn_grad(result), arguments) if self._differentiable else []
+
+
+def _tested(op: Callable[..., Any]) -> Callable[..., Any]:
+    """On the CPU it is a compile backend that is tested."""
+    if N != "cpu":
+        return op
+    torch._dynamo.reset()
+    return torch.compile(op, backend=backend(), dynamic=False)
 
 
 def _call(op: Callable[..., Any], arguments: Any) -> Any:

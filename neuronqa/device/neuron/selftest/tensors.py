@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from neuronqa.device.neuron.build import MODULE
-from neuronqa.device.neuron.selftest.behaviour import N, api, behaviour, refuses, same
+from neuronqa.device.neuron.selftest.behaviour import N, api, behaviour, our_behaviour, refuses, same
 
 
 @behaviour
@@ -117,7 +117,7 @@ def complex_and_double_tensors_are_those_of_the_cpu() -> None:
     same(torch.linalg.inv(torch.eye(3, device=N)), torch.eye(3))
 
 
-@behaviour
+@our_behaviour
 def sparse_tensors_are_a_clean_error() -> None:
     index = torch.tensor([[0, 1], [1, 0]], device=N)
     with refuses(NotImplementedError, RuntimeError):
@@ -157,7 +157,7 @@ def mixed_devices_are_an_error_unless_the_other_is_a_scalar() -> None:
     assert torch.ones(2, device=N)[torch.tensor([0])].shape == (1,)
 
 
-@behaviour
+@our_behaviour
 def two_indices_are_two_devices() -> None:
     first, second = torch.ones(2, device="neuron:0"), torch.ones(2, device="neuron:1")
     assert second.device.index == 1
@@ -196,7 +196,7 @@ def the_device_can_be_the_default() -> None:
         assert nn.Linear(2, 2).weight.device.type == N
 
 
-@behaviour
+@our_behaviour
 def allocated_memory_is_counted_to_the_byte() -> None:
     before = api().memory_allocated()
     x = torch.empty(1000, device=N)
@@ -233,7 +233,7 @@ def a_generator_on_the_device_repeats_its_draws() -> None:
         torch.randn(3, device=N, generator=torch.Generator())
 
 
-@behaviour
+@our_behaviour
 def dropout_is_bit_equal_to_the_cpus() -> None:
     x = torch.ones(1000)
     torch.manual_seed(0)
@@ -250,7 +250,7 @@ def dropout_is_bit_equal_to_the_cpus() -> None:
         F.dropout(moved, 0.5)
 
 
-@behaviour
+@our_behaviour
 def sharing_memory_between_processes_is_answered() -> None:
     assert isinstance(torch.ones(2, device=N).is_shared(), bool)
 
@@ -265,7 +265,7 @@ def torch_accelerator_finds_the_device() -> None:
     torch.accelerator.synchronize()
 
 
-@behaviour
+@our_behaviour
 def an_operator_that_is_switched_off_is_an_error_that_names_it() -> None:
     shim = sys.modules[MODULE]
     shim.support("aten::cumsum", shim.Mechanism.UNSUPPORTED)
