@@ -13,8 +13,8 @@ from neuronqa.checkup.blame import blocker, operator_of
 from neuronqa.checkup.target import Target
 from neuronqa.checkup.value import Blocker, Checkup, Tax
 from neuronqa.device.plantable import unguarded
-from neuronqa.device.prepare import Prepared, prepare
-from neuronqa.domain.build import BuildOrder
+from neuronqa.device.prepare import prepare
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.case import Variant
 from neuronqa.domain.catalog import ListingStatus
 from neuronqa.domain.finding import Finding

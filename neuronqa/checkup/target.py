@@ -145,11 +145,9 @@ def _read(path: Path) -> str:
 def _from_hub(repo: str) -> str:
     """The newest config.json of a model on the Hub; never its code or weights."""
     from neuronqa.catalog.hub import configs
-    from neuronqa.catalog.hub.budget import Budget
     from neuronqa.catalog.hub.client import HubClient
 
-    client = HubClient()
-    fetched = configs.fetch(client, Budget(), repo, configs.MAIN)
+    fetched = configs.fetch(HubClient(), repo, configs.MAIN)
     if fetched.text is None:
         hint = "if you meant a file, there is none of this name; a config.json on disk can be named instead"
         kind = BadInput if fetched.final else EnvironmentFault

@@ -27,6 +27,7 @@ from sqlalchemy import Engine, text
 
 from neuronqa.db import planning, queries
 from neuronqa.db.engine import open_engine
+from neuronqa.db.occurrences import occurrences
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
 from neuronqa.domain.case import Case
@@ -112,14 +113,12 @@ def attempts(pool: Sequence[Workload]) -> Iterator[AttemptRecord]:
 def asked(engine: Engine) -> Iterator[tuple[str, float]]:
     with engine.connect() as db:
         row = queries.sweep(db)
-        blocked = next(iter(queries.blockers(db, row.id)))
     questions: dict[str, Callable[[Any], Any]] = {
         "sweeps": queries.sweeps,
         "work": lambda db: queries.work(db, row.id),
         "controls": lambda db: queries.controls(db, row.id),
         "reconciliation": lambda db: queries.reconciliation(db, row.id, row.plan_id),
-        "blockers": lambda db: list(queries.blockers(db, row.id)),
-        "members": lambda db: queries.members(db, row.id, blocked.check, blocked.outcome),
+        "occurrences": lambda db: list(occurrences(db, row.id)),
         "left": lambda db: planning.left(db, row.id),
         "costs": queries.costs,
         "findings of 500 workloads": lambda db: queries.findings(
