@@ -13,8 +13,6 @@ from neuronqa.sweep.tally import Weight
 
 SAMPLES: Final = 200
 """Forms kept of one operator: those that most entries need."""
-UNRECORDED: Final = ""
-"""The device did not say in which direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class Operators:
             sample.workloads[used.workload_id] = weight
 
     def _sample(self, name: str, used: Used, op: Mapping[str, Any]) -> Sample:
-        phase, direction = used.variant.phase.value, str(op.get("direction", UNRECORDED))
+        phase, direction = used.variant.phase.value, "backward" if op.get("backward") else "forward"
         strides = op.get("strides", ())
         key = canonical_json([op["dtype"], phase, direction, op["shapes"], strides])
         fresh = Sample(

@@ -1,0 +1,100 @@
+"""A person triages a sweep in the browser: with the mouse, with the keyboard, on a phone, in the dark."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from neuronqa.db import clusters
+from neuronqa.db.engine import open_engine
+from neuronqa.domain.cluster import State
+from tests.browser.conftest import Site
+from tests.unit.dashboard.conftest import NEEDED
+
+PAGES = ("/", "/clusters", "/clusters/1", "/models?missed=parity", "/models/2", f"/ops/{NEEDED}", "/workloads")
+PAGES = (*PAGES, "/cases", "/cases/3", "/compare", "/sweeps", "/controls", "/nothing")
+SERIOUS = ("serious", "critical")
+
+
+def test_the_whole_triage(page: Page, site: Site) -> None:
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Ladder")).to_be_visible()
+    page.get_by_role("navigation", name="Lanes").get_by_text("compile/fp32/train").click()
+    expect(page).to_have_url(re.compile("lane=compile"))
+    _filter_sort_search(page)
+    _act(page, site)
+    page.get_by_role("link", name="Compare", exact=True).click()
+    expect(page.get_by_text("failing", exact=True)).to_be_visible()
+
+
+def _filter_sort_search(page: Page) -> None:
+    page.get_by_role("link", name="Models", exact=True).click()
+    page.get_by_role("complementary", name="Filters").get_by_role("link", name="parity 20").click()
+    expect(page.get_by_text("41 hidden by the filters")).to_be_visible()
+    page.get_by_label("Search models").fill("/1")
+    page.keyboard.press("Enter")
+    expect(page.locator("main table.data tbody tr")).to_have_count(11)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    assert len(download.value.path().read_text().splitlines()) >= 12
+    page.get_by_role("link", name="Clear all").click()
+    expect(page.get_by_role("status")).to_contain_text("61 models")
+    page.get_by_role("link", name="rank").click()
+    expect(page.locator("main table.data tbody tr td").first).to_have_text("61")
+
+
+def _act(page: Page, site: Site) -> None:
+    page.get_by_role("link", name="Clusters", exact=True).click()
+    page.get_by_role("link", name="parity:nan").first.click()
+    named = page.url.partition("?")[0].rpartition("/")[2]
+    page.get_by_label("Assign to").fill("ada")
+    page.get_by_role("button", name="Assign").click()
+    expect(page.get_by_text("ada", exact=True)).to_be_visible()
+    page.get_by_label("Mute because").fill("known; fixed upstream")
+    page.get_by_role("button", name="Mute").click()
+    expect(page.get_by_text("It still counts as failing.")).to_be_visible()
+    with open_engine(str(site.database)).connect() as db:
+        kept = clusters.cluster(db, named)
+    assert (kept.assignee, kept.state) == ("ada", State.MUTED)
+    page.get_by_role("button", name="Unmute").click()
+    expect(page.get_by_role("button", name="Mute", exact=True)).to_be_visible()
+
+
+def test_rows_are_walked_and_opened_with_the_keyboard(page: Page) -> None:
+    page.goto("/models")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/models/1\?"))
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    expect(page.get_by_role("heading", name="Clusters")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("nan")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("1 clusters")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_barrier_or_grows_wider_than_a_phone(page: Page, scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": 390, "height": 844})
+    axe = Axe()
+    barriers = []
+    for path in PAGES:
+        page.goto(path)
+        found = axe.run(page).response["violations"]
+        barriers += [
+            (path, one["id"], [node["html"][:200] for node in one["nodes"]][:3])
+            for one in found
+            if one["impact"] in SERIOUS
+        ]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    assert barriers == []
