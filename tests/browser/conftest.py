@@ -71,6 +71,7 @@ def page(browser: Browser, site: Site) -> Iterator[Page]:
     complaints: list[str] = []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    opened.on("response", lambda answer: complaints.append(answer.url) if answer.status >= 400 else None)
     opened.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
     yield opened
     context.close()

@@ -15,7 +15,7 @@ from tests.browser.conftest import Site
 from tests.unit.dashboard.conftest import NEEDED
 
 PAGES = ("/", "/clusters", "/clusters/1", "/models?missed=parity", "/models/2", f"/ops/{NEEDED}", "/workloads")
-PAGES = (*PAGES, "/cases", "/cases/3", "/compare", "/sweeps", "/controls", "/nothing")
+PAGES = (*PAGES, "/cases", "/cases/3", "/compare", "/sweeps", "/controls")
 SERIOUS = ("serious", "critical")
 
 
@@ -75,11 +75,9 @@ def test_rows_are_walked_and_opened_with_the_keyboard(page: Page) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("c")
-    expect(page.get_by_role("heading", name="Clusters")).to_be_visible()
+    page.wait_for_url(re.compile("/clusters"), wait_until="load")
     page.keyboard.press("/")
-    page.keyboard.type("nan")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("1 clusters")
+    expect(page.get_by_label("Search clusters")).to_be_focused()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
