@@ -37,7 +37,7 @@ document.addEventListener("keydown", (event) => {
   pending = event.key;
   if (event.key === "/") {
     event.preventDefault();
-    (document.querySelector(".filter input") || document.getElementById("search"))?.focus();
+    (document.querySelector(".filter input[type=search]") || document.getElementById("search"))?.focus();
   } else if (event.key === "j") walk(1);
   else if (event.key === "k") walk(-1);
   else if (event.key === "?") document.getElementById("help").showModal();

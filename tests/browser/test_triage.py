@@ -14,8 +14,10 @@ from neuronqa.domain.cluster import State
 from tests.browser.conftest import Site
 from tests.unit.dashboard.conftest import NEEDED
 
-PAGES = ("/", "/clusters", "/clusters/1", "/models?missed=parity", "/models/2", f"/ops/{NEEDED}", "/workloads")
-PAGES = (*PAGES, "/cases", "/cases/3", "/compare", "/sweeps", "/controls")
+PAGES = (
+    *("/", "/clusters", "/clusters/1", "/models?missed=parity", "/models/2", f"/ops/{NEEDED}", "/workloads"),
+    *("/cases", "/cases/3", "/compare", "/sweeps", "/controls"),
+)
 SERIOUS = ("serious", "critical")
 
 
