@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -70,7 +71,7 @@ def swayed(twist: Twist) -> Callable[[], Runnable]:
 
 def overwritten(hidden: Tensor) -> Tensor:
     """Memory changes behind everybody's back, in a part that is read by another view than was written."""
-    hidden.untyped_storage()[3] = 7
+    ctypes.memset(hidden.data_ptr() + 3, 7, 1)
     return hidden[:, :]
 
 
@@ -88,7 +89,7 @@ TWISTS: list[tuple[str, Any]] = [
     ("aten::mul.Tensor on the device", lambda hidden: hidden * 1.5),
     ("aten::mul.Tensor on the device", Bent.apply),
     ("aten::clone on the device", lambda hidden: hidden.T.reshape(5, 8)),
-    ("is given something else", overwritten),
+    ("is given something else", lambda hidden: hidden.as_strided((5, 8), (8, 1), 0).as_strided((5, 8), (0, 1), 8)),
 ]
 
 
@@ -98,8 +99,13 @@ def test_right_operators_that_are_not_the_models_own_do_not_acquit(tmp_path: Pat
     stage.record()
     assert stage.observe()[Check.PARITY].outcome.kind is not Kind.PARITY_PASS
     found = stage.search()[Check.PARITY]
-    assert found.outcome.detail in ("output", "grad", "memory float32")
+    assert found.outcome.detail in ("output", "grad")
     assert found.outcome.kind is not Kind.PARITY_PASS
-    search = read_observation(stage.folder / "search")
-    assert search is not None
-    assert words in search.parted or search.deviations
+    assert words in parted(stage)
+
+
+def test_memory_that_changes_between_operators_is_to_blame_itself(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, "swayed", swayed(overwritten))
+    stage.record()
+    stage.observe()
+    assert stage.search()[Check.PARITY].outcome.detail == "memory float32"
