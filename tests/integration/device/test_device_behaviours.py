@@ -12,19 +12,34 @@ import pytest
 
 from neuronqa.device.neuron import build
 from neuronqa.device.neuron.adapter import NeuronAdapter
-from neuronqa.device.neuron.selftest.behaviour import BEHAVIOURS, LIBRARIES
+from neuronqa.device.neuron.selftest import ranks
+from neuronqa.device.neuron.selftest.behaviour import BEHAVIOURS, LIBRARIES, RANKED
 from neuronqa.domain.build import BuildOrder
 
-for part in ("tensors", "training", "ecosystem", "libraries"):
+for part in ("tensors", "training", "ecosystem", "libraries", "ranks"):
     import_module(f"neuronqa.device.neuron.selftest.{part}")
 
 
-@pytest.mark.parametrize("name", [name for name in BEHAVIOURS if name not in LIBRARIES])
-def test_the_device_behaves(name: str, in_child: Callable[[Callable[[], Any]], Any]) -> None:
-    binary = str(build.ensure().path)
+def load() -> None:
+    NeuronAdapter().load(BuildOrder(device="neuron", profile="ideal", binary=str(build.ensure().path)))
 
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.full] if size > 2 else [])
+        for name, size in RANKED.items()
+        if name not in LIBRARIES
+    ],
+)
+def test_the_device_behaves_on_several_ranks(name: str) -> None:
+    assert ranks.run(name, load).error == ""
+
+
+@pytest.mark.parametrize("name", [name for name in BEHAVIOURS if name not in LIBRARIES and name not in RANKED])
+def test_the_device_behaves(name: str, in_child: Callable[[Callable[[], Any]], Any]) -> None:
     def run() -> None:
-        NeuronAdapter().load(BuildOrder(device="neuron", profile="ideal", binary=binary))
+        load()
         BEHAVIOURS[name]()
 
     in_child(run)
@@ -39,7 +54,8 @@ def selftest(*patterns: str) -> str:
 
 
 def test_accelerate_finds_the_device() -> None:
-    assert '"passed": 1, "failed": 0' in selftest("accelerate_*").splitlines()[-1]
+    told = selftest("accelerate_*")
+    assert '"passed": 2, "failed": 0' in told.splitlines()[-1], told
 
 
 @pytest.mark.full

@@ -27,7 +27,7 @@ CONFIG = {
 }
 
 
-@pytest.mark.parametrize("variant", ["eager/fp32/train", "compile/bf16/infer"])
+@pytest.mark.parametrize("variant", ["eager/fp32/train", pytest.param("compile/bf16/infer", marks=pytest.mark.full)])
 def test_a_case_has_a_timeline(variant: str) -> None:
     workload = plan_config(json.dumps(CONFIG)).workload
     assert workload is not None

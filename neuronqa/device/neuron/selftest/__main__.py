@@ -25,8 +25,8 @@ import torch
 
 from neuronqa.device.neuron import build, neuronx
 from neuronqa.device.neuron.adapter import NeuronDevice
-from neuronqa.device.neuron.selftest import behaviour, explained, operators
-from neuronqa.device.neuron.selftest.behaviour import DEVICE, LIBRARIES
+from neuronqa.device.neuron.selftest import behaviour, explained, operators, ranks
+from neuronqa.device.neuron.selftest.behaviour import DEVICE, LIBRARIES, RANKED
 from neuronqa.device.neuron.selftest.explained import Explained
 from neuronqa.device.neuron.selftest.forked import forked
 from neuronqa.device.neuron.selftest.operators import Verdict
@@ -34,7 +34,7 @@ from neuronqa.device.registry import SIMULATED
 from neuronqa.domain.build import BuildOrder
 from neuronqa.errors import NeuronQAError
 
-PARTS: Final = ("tensors", "training", "ecosystem", "libraries")
+PARTS: Final = ("tensors", "training", "ecosystem", "libraries", "ranks")
 
 
 def load() -> None:
@@ -63,7 +63,7 @@ def behaviours(patterns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
             function()
             return ""
 
-        ended = forked(run)
+        ended = ranks.run(name, load) if name in RANKED else forked(run)
         yield {"behaviour": name, "passed": not ended.error, "reason": ended.error}
 
 

@@ -56,6 +56,23 @@ def library_behaviour(function: Callable[[], None]) -> Callable[[], None]:
     return behaviour(function)
 
 
+RANKED: dict[str, int] = {}
+"""Those that need several processes, and how many. See `ranks.run`."""
+
+
+def ranked_behaviour(*sizes: int) -> Callable[[Callable[[], None]], None]:
+    """Register what each rank of several processes does, once for each number of them."""
+
+    def register(function: Callable[[], None]) -> None:
+        for size in sizes:
+            name = f"{function.__name__}_on_{size}_ranks"
+            BEHAVIOURS[name] = function
+            RANKED[name] = size
+            OURS.add(name)
+
+    return register
+
+
 def same(actual: Tensor, expected: Tensor, tolerance: float = 0) -> None:
     """Raises AssertionError unless both have the same dtype, shape and, within `tolerance`, values."""
     torch.testing.assert_close(

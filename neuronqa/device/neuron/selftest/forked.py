@@ -1,11 +1,11 @@
-"""Runs a function in a forked child and hears how it ended."""
+"""Runs functions in forked children and hears how they ended."""
 
 from __future__ import annotations
 
 import os
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,12 +23,26 @@ class Ended:
 
 def forked(function: Callable[[], str], seconds: int = SECONDS) -> Ended:
     """Run `function` in a child whose output goes nowhere; a child that takes longer than `seconds` is killed."""
+    return together([function], seconds)[0]
+
+
+def together(functions: Sequence[Callable[[], str]], seconds: int = SECONDS) -> list[Ended]:
+    """Run every function in a child of its own, all at the same time."""
+    return [_heard(*started) for started in [_start(function, seconds) for function in functions]]
+
+
+def _start(function: Callable[[], str], seconds: int) -> tuple[int, int]:
+    """The child's process id, and where it will say how it ended."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reader)
         _become(function, writer, seconds)
     os.close(writer)
+    return pid, reader
+
+
+def _heard(pid: int, reader: int) -> Ended:
     with os.fdopen(reader, "rb") as pipe:
         said = pipe.read().decode(errors="replace")
     _, status = os.waitpid(pid, 0)
