@@ -55,7 +55,7 @@ class _Worked(TorchDispatchMode):
     """Every operator that runs, with the kinds of numbers it reads."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen: set[Work] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
