@@ -124,7 +124,7 @@ def _config(spec: HfSpec, fields: dict[str, Any], model_class: type[PreTrainedMo
 
 def _around(config: PreTrainedConfig, wanted: type) -> PreTrainedConfig:
     """The config of a head that holds another model's, as its auto class makes it; else `config` itself."""
-    if not issubclass(wanted, PreTrainedConfig) or wanted.sub_configs.get("text_config") is not AutoConfig:
+    if not issubclass(wanted, PreTrainedConfig) or wanted.sub_configs != {"text_config": AutoConfig}:
         return config
     holder: Callable[..., PreTrainedConfig] = wanted
     return holder(text_config=config, hidden_size=config.get_text_config().hidden_size)

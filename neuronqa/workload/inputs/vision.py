@@ -18,6 +18,8 @@ _GRIDS: Final = ("image_grid_thw", "grid_thw", "video_grid_thw")
 def side(scene: Scene) -> tuple[int, int]:
     """Height and width of an image."""
     value = scene.read("image_size", "img_size", of=scene.vision) or scene.read("image_size", "img_size")
+    told = scene.read("model_args", of=scene.vision)
+    value = value or (told.get("img_size") if isinstance(told, dict) else None)
     if isinstance(value, list | tuple) and value:
         return int(value[0]), int(value[-1])
     if isinstance(value, dict):

@@ -10,7 +10,7 @@ from neuronqa.workload.architectures import Architecture, Task
 from neuronqa.workload.inputs import placeholders, sound
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
-from neuronqa.workload.recipes.recipe import Recipe, defaults, fixed
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, fixed, kept
 
 SPECTRUM_FRAMES: Final = 32
 CHROMA_FRAMES: Final = 8
@@ -55,6 +55,20 @@ def _with_adapters(architecture: Architecture) -> dict[str, Any]:
 
 def _mono(scene: Scene, given: dict[str, Any]) -> None:
     given["input_values"] = scene.noise("sound", scene.batch, 1, 16000)
+
+
+def _speech_vocabulary(architecture: Architecture) -> dict[str, Any]:
+    """Speech is read with the tokens it is written in."""
+    fields = defaults(architecture.model_type)
+    if isinstance(fields.get("speech_config"), dict):
+        fields["speech_config"]["vocab_size"] = fields["decoder_config"]["vocab_size"]
+    return fields
+
+
+def _deepest(shrunk: Shrunk) -> None:
+    """Features are as wide as the deepest stage."""
+    small = shrunk.small
+    small["hidden_size"] = small["patch_embeds_hidden_size"] * 2 ** (len(small["depths"]) - 1)
 
 
 def _features(scene: Scene, given: dict[str, Any]) -> None:
@@ -313,12 +327,28 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         shrink=fixed(upsample_initial_channel=CHANNELS),
     ),
     Recipe(
-        families=("wavtokenizer", "wavtokenizer_decoder"),
+        families=("wavtokenizer", "wavtokenizer_decoder", "wavtokenizer_encoder"),
         reason="group norms have 32 groups",
         shrink=fixed(decoder_hidden_size=CHANNELS),
     ),
     Recipe(families=("xcodec", "xcodec2"), reason="sound is mono, with its channel", inputs=_mono),
-    Recipe(families=("clvp",), reason="the conditioning encoder has a width of its own", inputs=_features),
+    Recipe(
+        families=("clvp",),
+        reason="the conditioning encoder has a width of its own, and speech the vocabulary it is written in",
+        inputs=_features,
+        example=_speech_vocabulary,
+    ),
+    Recipe(
+        families=("clap", "clap_audio_model"),
+        reason="sound is a picture of one channel",
+        adaptation=Adaptation(forms={"input_features": "clap"}),
+    ),
+    Recipe(families=("clap_audio_model",), reason="features are as wide as the deepest stage", shrink=_deepest),
+    Recipe(
+        families=("hifigan", "fastspeech2_conformer_hifigan"),
+        reason="bins are counted, not a width",
+        shrink=kept("model_in_dim"),
+    ),
     Recipe(
         families=("qwen3_asr",),
         reason="frames come in whole windows; the class's own widths do not fit each other",

@@ -74,6 +74,11 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         },
     ),
     Recipe(
+        families=("lw_detr",),
+        reason="the class leaves the scales of its projector open",
+        completion={"projector_scale_factors": [1.0]},
+    ),
+    Recipe(
         families=("hiera",),
         reason="the class leaves the decoder of its pretraining open",
         completion={"decoder_hidden_size": 512, "decoder_depth": 8, "decoder_num_heads": 16},

@@ -37,6 +37,20 @@ def _rope_sections(default: list[int]) -> Callable[[Shrunk], None]:
     return shrink
 
 
+def _marked(scene: Scene, given: dict[str, Any]) -> None:
+    if "moe_mm_token_type_ids" in scene.parameters:
+        given["moe_mm_token_type_ids"] = placeholders.kinds(scene, given["input_ids"])
+
+
+def _even_sections(shrunk: Shrunk) -> None:
+    """As many for rows as for columns; time takes the rest."""
+    small = shrunk.small
+    half = (small.get("head_dim") or small["hidden_size"] // small["num_attention_heads"]) // 2
+    space = max(1, half * 22 // 64)
+    for rope in _ropes(small.get("rope_parameters")):
+        rope["mrope_section"] = [space, space, half - 2 * space]
+
+
 def _ropes(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, dict):
         return []
@@ -185,7 +199,12 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         "hy_v4_vl_text",
     ),
     _sections([11, 11, 10], "qwen3_5_text", "qwen3_5_moe_text"),
-    _sections([22, 22, 20], "ernie4_5_vl_moe_text"),
+    Recipe(families=("ernie4_5_vl_moe",), reason="experts of pictures read their tokens alone", inputs=_marked),
+    Recipe(
+        families=("ernie4_5_vl_moe_text",),
+        reason="rotary sections of rows and columns are interleaved",
+        shrink=_even_sections,
+    ),
     _sections([8, 12, 12], "glm4v_text", "glm_image_text", "glm_ocr_text", "glm46v_text"),
     Recipe(
         families=("idefics2", "idefics3", "smolvlm", "modernvbert", "ultravbert", "colmodernvbert"),

@@ -230,6 +230,8 @@ def _coded_pictures(shrunk: Shrunk) -> None:
     small, codes = shrunk.small, range(CODES)
     vision = next(small[name] for name in ("vq_config", "vision_config") if isinstance(small.get(name), dict))
     vision.update({name: CODES for name in ("num_embeddings", "codebook_size") if name in vision})
+    vision.update({name: 32 for name in ("base_channels", "latent_channels") if name in vision})
+    vision.update({"channel_multiplier": [1, 1], "num_res_blocks": 1, "attn_resolutions": []})
     letters = {"IMGIMG" + "".join(chr(ord("A") + int(d)) for d in f"{code}") + "Z": code for code in codes}
     names = (
         letters if shrunk.small.get("model_type") == "chameleon" else {f"<|visual token {c:06d}|>": c for c in codes}

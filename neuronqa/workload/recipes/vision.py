@@ -18,6 +18,11 @@ _TIMM_SMALLER: Final = {
     "tf_efficientnet_b7": "tf_efficientnet_b0",
 }
 """Siblings of one design with fewer blocks: timm's models have no config to shrink."""
+_TIMM_CUTS: Final[dict[str, dict[str, Any]]] = {
+    "vit_pe": {"depth": 2, "img_size": 56},
+    "fastvit_mci": {"layers": [1, 1, 1, 1, 1]},
+}
+"""What shortens designs that have no smaller sibling."""
 WIDTH: Final = 0.1
 TOP: Final = 128
 START: Final = 101
@@ -28,6 +33,14 @@ STOP: Final = 1012
 def _sibling(shrunk: Shrunk) -> None:
     name = shrunk.small.get("backbone")
     shrunk.small["backbone"] = _TIMM_SMALLER.get(str(name), name)
+
+
+def _shallow(shrunk: Shrunk) -> None:
+    """Arguments of timm's constructors cut the depth; the widths that features have are read by others."""
+    name, told = str(shrunk.small.get("architecture")), shrunk.small.get("model_args") or {}
+    cut = next((cut for start, cut in _TIMM_CUTS.items() if name.startswith(start)), {})
+    if cut:
+        shrunk.small["model_args"] = {**told, **cut}
 
 
 def _efficient(shrunk: Shrunk) -> None:
@@ -119,13 +132,6 @@ def _names_kept(shrunk: Shrunk) -> None:
         text["vocab_size"] = STOP + 1
 
 
-def _matching_stages(shrunk: Shrunk) -> None:
-    """The last stage of the backbone is as wide as what reads it."""
-    full, small = shrunk.full, shrunk.small
-    by = full["hidden_size"] // small["hidden_size"]
-    small["out_features"] = [width // by for width in full["out_features"]]
-
-
 def _halves(shrunk: Shrunk) -> None:
     """Prompt and picture stand above each other."""
     side = min(shrunk.small["image_size"])
@@ -138,6 +144,11 @@ def _prompted(scene: Scene, given: dict[str, Any]) -> None:
     for name in ("pixel_values", "prompt_pixel_values", "prompt_masks", "labels"):
         if name in given or (name == "labels" and name in scene.parameters):
             given[name] = scene.noise(name, scene.batch, 3, side, side)
+
+
+def _with_depth(scene: Scene, given: dict[str, Any]) -> None:
+    """A coarse depth prompts the fine one."""
+    given["prompt_depth"] = scene.uniform("prompt_depth", scene.batch, 1, *given["pixel_values"].shape[-2:])
 
 
 def _pyramid(shrunk: Shrunk) -> None:
@@ -156,6 +167,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         shrink=_sibling,
         example=_timm_example,
     ),
+    Recipe(families=("timm_wrapper",), reason="timm's models are named, not configured", shrink=_shallow),
     Recipe(
         families=("efficientnet", "align_vision_model"), reason="widths and depths are coefficients", shrink=_efficient
     ),
@@ -188,7 +200,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="groups are tokens, not widths",
         shrink=kept("num_output_groups", "num_group_tokens"),
     ),
-    Recipe(families=("efficientloftr",), reason="stages end at the width of what reads them", shrink=_matching_stages),
     Recipe(families=("cvt",), reason="a stage has more blocks than its number", shrink=_deepening),
     Recipe(
         families=("seggpt",),
@@ -196,6 +207,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         shrink=_halves,
         inputs=_prompted,
     ),
+    Recipe(families=("prompt_depth_anything",), reason="a coarse depth is an input", inputs=_with_depth),
     Recipe(families=("sam3_vision_model",), reason="the sizes of feature maps are told", shrink=_pyramid),
     Recipe(
         families=("pp_lcnet_v4", "pp_lcnet_v3"),

@@ -183,6 +183,13 @@ def _head_dim_by(anatomy: _Anatomy, reach: Reach) -> int:
     """The level's divisor, or the largest below it that leaves every head dimension whole and a multiple of four."""
     own = anatomy.hidden // anatomy.heads if anatomy.hidden % anatomy.heads == 0 else 0
     dims = [d for d in (*anatomy.head_dims, own) if d > 0] or [64]
+    by = _common_divisor(dims, anatomy, reach)
+    if by == 1 and anatomy.head_dims and own not in anatomy.head_dims:
+        by = _common_divisor(list(anatomy.head_dims), anatomy, reach)
+    return by
+
+
+def _common_divisor(dims: list[int], anatomy: _Anatomy, reach: Reach) -> int:
     for by in range(reach.head_dim, 1, -1):
         fits = (d % by == 0 and (d // by) % EVEN == 0 and d // by >= LEAST_HEAD_DIM for d in dims)
         if all(fits) and all(int(d // by * anatomy.rotary) % 2 == 0 for d in dims):
