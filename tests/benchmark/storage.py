@@ -6,7 +6,7 @@ with `--postgres` into a server of its own on loopback.
 
 - `rows_per_s`: result rows stored a second of wall time, and of this process' CPU time.
 - `bytes_per_result`: of attempts, results and blockers with their indices, blobs apart.
-- `queries_ms`: each question of the report and the pages, the second time it is asked.
+- `queries_ms`: what a driver asks, the second time it is asked; `large` asks what pages do.
 """
 
 from __future__ import annotations
@@ -112,14 +112,11 @@ def attempts(pool: Sequence[Workload]) -> Iterator[AttemptRecord]:
 def asked(engine: Engine) -> Iterator[tuple[str, float]]:
     with engine.connect() as db:
         row = queries.sweep(db)
-        blocked = next(iter(queries.blockers(db, row.id)))
     questions: dict[str, Callable[[Any], Any]] = {
         "sweeps": queries.sweeps,
         "work": lambda db: queries.work(db, row.id),
         "controls": lambda db: queries.controls(db, row.id),
         "reconciliation": lambda db: queries.reconciliation(db, row.id, row.plan_id),
-        "blockers": lambda db: list(queries.blockers(db, row.id)),
-        "members": lambda db: queries.members(db, row.id, blocked.check, blocked.outcome),
         "left": lambda db: planning.left(db, row.id),
         "costs": queries.costs,
         "findings of 500 workloads": lambda db: queries.findings(
