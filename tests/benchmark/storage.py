@@ -6,7 +6,7 @@ with `--postgres` into a server of its own on loopback.
 
 - `rows_per_s`: result rows stored a second of wall time, and of this process' CPU time.
 - `bytes_per_result`: of attempts, results and blockers with their indices, blobs apart.
-- `queries_ms`: each question of the report and the pages, the second time it is asked.
+- `queries_ms`: what a driver asks, the second time it is asked; `large` asks what pages do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from sqlalchemy import Engine, text
 
 from neuronqa.db import planning, queries
 from neuronqa.db.engine import open_engine
-from neuronqa.db.occurrences import occurrences
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
 from neuronqa.domain.case import Case
@@ -118,7 +117,6 @@ def asked(engine: Engine) -> Iterator[tuple[str, float]]:
         "work": lambda db: queries.work(db, row.id),
         "controls": lambda db: queries.controls(db, row.id),
         "reconciliation": lambda db: queries.reconciliation(db, row.id, row.plan_id),
-        "occurrences": lambda db: list(occurrences(db, row.id)),
         "left": lambda db: planning.left(db, row.id),
         "costs": queries.costs,
         "findings of 500 workloads": lambda db: queries.findings(
