@@ -41,7 +41,8 @@ def controls(
 ) -> None:
     variants = [_variant(text) for text in variant or ("eager/fp32/train", "compile/fp32/train")]
     prepared = prepare(BuildOrder(device=device, profile=profile))
-    chosen = certification.choose(catalogs.open(catalog, statuses=statuses_of, results=results_in(None)), workloads)
+    whole = catalogs.open(catalog, statuses=statuses_of, results=results_in(None))
+    chosen = certification.choose(whole, workloads)
     given = certification.assignments(chosen, variants, device, frozenset(kind or ()))
     if not given:
         raise UsageError("nothing can be planted", hint=f"kinds and variants must be such that {device} takes them")
@@ -51,6 +52,7 @@ def controls(
         trials.append(trial)
         err.print(f"{len(trials)}/{total}", end="\r")
     found = {**certification.summary(trials, device), "device": device, "profile": profile}
+    found["catalog"] = {"name": whole.info.name, "source": whole.info.source.value}
     print_json(found) if as_json else _show(found)
     missed = found["effective"] - found["detected"] or found["false_alarms"]
     raise typer.Exit(int(ExitCode.GATE_MISSED if missed else ExitCode.DONE))
@@ -64,6 +66,8 @@ def _variant(text: str) -> Variant:
 
 
 def _show(found: dict[str, Any]) -> None:
+    catalog = found["catalog"]
+    out.print(f"workloads of {escape(catalog['name'])}, source: {catalog['source']}")
     out.print(
         f"{found['faults']} kinds of fault in {found['workloads']} workloads on {escape(found['device'])}: "
         f"{found['planted']} planted, {found['effective']} effective, {found['detected']} noticed; "

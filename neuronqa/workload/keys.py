@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from neuronqa.domain.identity import content_hash
 from neuronqa.workload.architectures import Architecture, Task
+from neuronqa.workload.degenerate import degenerate
 from neuronqa.workload.meaning import Meaning, meaning
 from neuronqa.workload.shrink.depth import layer_kinds
 from neuronqa.workload.tree import children, is_count, is_counts, is_subconfig
@@ -87,6 +88,8 @@ def _node(fields: dict[str, Any], *, exact: bool) -> dict[str, Any]:
         word = _word(name, idea, value, exact=exact)
         if word is not _NOTHING:
             out[name] = word
+    if unheard := degenerate(fields):
+        out["degenerate"] = unheard
     out |= {f"{name}{{}}": _node(child, exact=exact) for name, child in children(fields)}
     if head_dim := _head_dim(fields):
         out["head_dim"], out["head_dim_own"] = (head_dim[0] if exact else None), head_dim[1]

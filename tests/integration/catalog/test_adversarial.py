@@ -9,14 +9,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, select
 
 from neuronqa import catalog
-from neuronqa.catalog.expectations import expects_listing
+from neuronqa.catalog.expectations import LISTING, expects_listing, surprises
 from neuronqa.catalog.status import from_facts
+from neuronqa.db import queries
+from neuronqa.db import tables as t
+from neuronqa.db.engine import open_engine
 from neuronqa.domain.catalog import Entry, ListingStatus, Source
-from neuronqa.domain.outcome import Outcome
+from neuronqa.domain.outcome import Outcome, Standing
 from neuronqa.sweep.answers import Answer
 from neuronqa.sweep.plan import plan_configs
+from neuronqa.sweep.standings import standings
 
 ROOT = Path(__file__).parents[3]
 ADVERSARIAL = catalog.open("adversarial")
@@ -59,21 +64,39 @@ def test_a_reason_is_one_clean_short_line(answers: dict[str, Answer]) -> None:
         assert listing(entry, answers).standing.value == "pass" or "(" in text, f"{entry.id!r} has no reason"
 
 
-@pytest.mark.full
-def test_what_is_eligible_builds_or_fails_as_expected(answers: dict[str, Answer]) -> None:
-    eligible = [entry for entry in ENTRIES if listing(entry, answers).standing.value == "pass"]
-    workloads = [answers[entry.config or ""]["workload"] for entry in eligible]
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Connection:
+    """A real sweep over all of it, on a device without limits."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('adversarial') / 'a.db'}"
+    arguments = ["sweep", "--catalog", "adversarial", "--profile", "ideal", "--db", url, "--json"]
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("build_probe.py"))],
-        input="".join(json.dumps(workload) + "\n" for workload in workloads),
+        [sys.executable, "-c", "from neuronqa.cli.main import run; run()", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
     )
-    found = dict(zip((entry.id for entry in eligible), map(json.loads, done.stdout.splitlines()), strict=True))
-    wanted = {
-        entry.id: next((text for check, text in entry.expected.items() if check != "listing"), "reference:pass")
-        for entry in eligible
-    }
-    assert found == wanted
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout)["catalog"]["registered"] == len(ENTRIES)
+    return open_engine(url).connect()
+
+
+@pytest.mark.full
+def test_a_sweep_finds_of_every_entry_what_it_expects(swept: Connection) -> None:
+    """Listed, built, run and judged: own verdicts and inherited ones, and nothing besides."""
+    row = queries.sweep(swept)
+    found = standings(swept, row)
+    outcomes = queries.findings(swept, row.id)
+    by_name = {one.name: one.group_id for one in swept.execute(select(t.entry.c.name, t.entry.c.group_id))}
+    listings = {planned.id: planned.group.listing for planned in found.groups}
+    said: list[str] = []
+    for entry in ENTRIES:
+        group = by_name[entry.id]
+        assert expects_listing(entry, listings[group]), entry.id
+        of = outcomes.get(found.standing_by.get(group, ""), {})
+        assert of or listings[group].standing is not Standing.PASS, f"{entry.id} was not judged"
+        said += surprises(entry, ((variant, check, outcome) for (variant, check), outcome in of.items()))
+        texts = {str(outcome) for outcome in of.values()}
+        said += [
+            f"{entry.id}: {name} idle" for name, text in entry.expected.items() if name != LISTING and text not in texts
+        ]
+    assert said == []

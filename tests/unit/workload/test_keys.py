@@ -120,3 +120,33 @@ def test_what_alters_graph_or_kernels_alters_the_kernel_key(change: dict[str, An
 def test_keys_do_not_depend_on_the_order_of_fields() -> None:
     backwards = json.dumps(dict(reversed(LLAMA.items())))
     assert plan_config(backwards).kernel_key == plan_config(json.dumps(LLAMA)).kernel_key
+
+
+SMALL = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_attention_heads": 4}
+LABELLED = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
+
+
+@pytest.mark.parametrize(
+    ("healthy", "changes", "inherits"),
+    [
+        (SMALL, {"vocab_size": 99}, True),
+        (SMALL, {"pad_token_id": -1}, True),
+        (SMALL, {"max_position_embeddings": 77}, True),
+        (SMALL, {"rope_theta": 5e5}, True),
+        (SMALL, {"vocab_size": 0}, False),
+        (SMALL, {"vocab_size": -1}, False),
+        (SMALL, {"vocab_size": 1}, False),
+        (SMALL, {"pad_token_id": 10**6}, False),
+        (SMALL, {"max_position_embeddings": 0}, False),
+        (SMALL, {"rope_theta": 0.0}, False),
+        (SMALL, {"rope_theta": -1.0}, False),
+        (LABELLED, {"id2label": {str(n): "x" for n in range(9)}}, True),
+        (LABELLED, {"id2label": {}}, False),
+    ],
+)
+def test_what_cannot_be_built_inherits_from_nothing_that_can(
+    healthy: dict[str, Any], changes: dict[str, Any], inherits: bool
+) -> None:
+    sound, changed = (plan_config(json.dumps(fields)) for fields in (healthy, {**healthy, **changes}))
+    assert sound.kernel_key
+    assert (changed.kernel_key == sound.kernel_key) is inherits
