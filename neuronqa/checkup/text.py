@@ -38,6 +38,7 @@ def render(checkup: Checkup) -> RenderableType:
         Padding(_ladder(checkup), (1, 0)),
         *_blockers(checkup),
         *_taxes(checkup),
+        *_fit(checkup),
         _next(checkup),
     )
 
@@ -135,6 +136,12 @@ def _taxes(checkup: Checkup) -> Iterator[RenderableType]:
             f"{tax.variant}: {tax.graphs} graphs traced, {tax.cache_misses} compiled, {tax.cache_hits} found compiled, "
             f"{tax.recompiled} recompilations; first step {tax.first_step_s:.2f} s, then {tax.steady_step_s:.3f} s",
         )
+
+
+def _fit(checkup: Checkup) -> Iterator[RenderableType]:
+    if checkup.fit:
+        said = f"{checkup.fit['kind']} (modelled): {checkup.fit['words']}"
+        yield Text.assemble(("full size  ", "bold"), f"{checkup.fit['parameters']:,} parameters, {said}")
 
 
 def _next(checkup: Checkup) -> RenderableType:

@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import pytest
 
-from neuronqa.device.prepare import Prepared, prepare
-from neuronqa.domain.build import BuildOrder
+from neuronqa.device.prepare import prepare
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.case import Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import Job, Ticket

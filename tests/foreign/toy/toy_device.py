@@ -12,9 +12,8 @@ import torch
 from torch.utils import backend_registration, cpp_extension
 
 from neuronqa import cachedir
-from neuronqa.device.prepare import Prepared
 from neuronqa.device.torch_device import OpRecording, TorchAdapter, TorchDevice, arm
-from neuronqa.domain.build import BuildOrder
+from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.observation import OpUse, Placement
 
 SOURCE = Path(__file__).with_name("toy.cpp")
