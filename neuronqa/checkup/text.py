@@ -91,7 +91,7 @@ def _blockers(checkup: Checkup) -> Iterator[RenderableType]:
     yield Text.assemble(("first blocker  ", "bold"), (str(first.outcome), "red"), f"  in {first.variant}")
     yield Text(f"  {first.words}")
     yield from _place(first)
-    if first.traceback:
+    if first.traceback and first.place is None:
         yield Padding(Text(_tail(first.traceback), style="dim"), (0, 0, 0, 2))
     seen = {(first.outcome, first.place)}
     others = []
@@ -130,7 +130,7 @@ def _tail(traceback: str) -> str:
 
 
 def _taxes(checkup: Checkup) -> Iterator[RenderableType]:
-    for tax in checkup.taxes:
+    for tax in (one for one in checkup.taxes if one.graphs):
         yield Text.assemble(
             ("compile tax  ", "bold"),
             f"{tax.variant}: {tax.graphs} graphs traced, {tax.cache_misses} compiled, {tax.cache_hits} found compiled, "
