@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final, Self
@@ -23,7 +24,10 @@ from neuronqa.domain.ladder import Evidence, entry_state
 from neuronqa.domain.outcome import Check, Kind, Outcome, Standing
 from neuronqa.domain.policy import Policy
 from neuronqa.domain.workload import Workload
+from neuronqa.errors import BadInput
+from neuronqa.sweep.controls import SIMULATED
 from neuronqa.worker.actor import CaseActor
+from neuronqa.worker.sizing import size
 
 Tell = Callable[[str], None]
 """Told in a few words what happens next."""
@@ -111,6 +115,14 @@ class Examiner:
     def examine(self, target: Target, policy: Policy, tell: Tell = lambda _: None) -> Checkup:
         """Check `target`: at its own size, and where that is too large, as a shrunken twin."""
         started = time.monotonic()
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            sizing = beside.submit(_fit, target, self._prepared.order)
+            checkup = self._examine(target, policy, tell)
+            if not sizing.done():
+                tell("sizing the model")
+            return replace(checkup, fit=sizing.result(), seconds=time.monotonic() - started)
+
+    def _examine(self, target: Target, policy: Policy, tell: Tell) -> Checkup:
         shrunk = ""
         for last, workload in _with_last(target.workloads):
             tell("reference on the CPU")
@@ -123,7 +135,7 @@ class Examiner:
         if len(target.workloads) == 1 and not target.own:
             shrunk = "asked for"
         checkup = self._judged(target, policy, run, tell)
-        return replace(checkup, shrunk=shrunk, seconds=time.monotonic() - started)
+        return replace(checkup, shrunk=shrunk)
 
     def _climb(self, workload: Workload, policy: Policy, tell: Tell) -> _Run:
         run = _Run(workload, ())
@@ -181,6 +193,16 @@ class Examiner:
             tell("looking for the lines to blame")
             places = self._actor.places(self._job(run.workload, failed[0][0], policy))
         return tuple(blocker(variant, one, places, target.source) for variant, one in failed)
+
+
+def _fit(target: Target, order: BuildOrder) -> dict[str, Any]:
+    """Would the model fit at its full size? Asked of configs, and of the device whose memory is known."""
+    if not target.config or order.device != SIMULATED:
+        return {}
+    try:
+        return size(target.config, order.profile)
+    except BadInput:
+        return {}
 
 
 def _with_last(workloads: Sequence[Workload]) -> list[tuple[bool, Workload]]:

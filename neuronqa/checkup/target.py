@@ -32,6 +32,8 @@ class Target:
     workloads: tuple[Workload, ...]
     source: str = ""
     """The Python file of a factory; empty for a transformers model."""
+    config: str = ""
+    """The text of a transformers model's config."""
 
     @property
     def own(self) -> bool:
@@ -91,7 +93,8 @@ def _of_config(name: str, text: str, *, shrink: bool, folder: Path | None = None
             hint = _as_factory(text, folder)
         raise BadInput(f"{status.value}: {small['reason'] or 'cannot be built'}", where=name, hint=hint)
     chosen = (small,) if shrink or full["workload"] is None else (full, small)
-    return Target(name=name, workloads=tuple(Workload.from_json(plan["workload"]) for plan in chosen))
+    workloads = tuple(Workload.from_json(plan["workload"]) for plan in chosen)
+    return Target(name=name, workloads=workloads, config=text)
 
 
 def _plans(text: str, levels: tuple[int, ...]) -> list[dict[str, Any]]:

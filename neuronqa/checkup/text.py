@@ -38,6 +38,7 @@ def render(checkup: Checkup) -> RenderableType:
         Padding(_ladder(checkup), (1, 0)),
         *_blockers(checkup),
         *_taxes(checkup),
+        *_fit(checkup),
         _next(checkup),
     )
 
@@ -90,7 +91,7 @@ def _blockers(checkup: Checkup) -> Iterator[RenderableType]:
     yield Text.assemble(("first blocker  ", "bold"), (str(first.outcome), "red"), f"  in {first.variant}")
     yield Text(f"  {first.words}")
     yield from _place(first)
-    if first.traceback:
+    if first.traceback and first.place is None:
         yield Padding(Text(_tail(first.traceback), style="dim"), (0, 0, 0, 2))
     seen = {(first.outcome, first.place)}
     others = []
@@ -129,12 +130,18 @@ def _tail(traceback: str) -> str:
 
 
 def _taxes(checkup: Checkup) -> Iterator[RenderableType]:
-    for tax in checkup.taxes:
+    for tax in (one for one in checkup.taxes if one.graphs):
         yield Text.assemble(
             ("compile tax  ", "bold"),
             f"{tax.variant}: {tax.graphs} graphs traced, {tax.cache_misses} compiled, {tax.cache_hits} found compiled, "
             f"{tax.recompiled} recompilations; first step {tax.first_step_s:.2f} s, then {tax.steady_step_s:.3f} s",
         )
+
+
+def _fit(checkup: Checkup) -> Iterator[RenderableType]:
+    if checkup.fit:
+        said = f"{checkup.fit['kind']} (modelled): {checkup.fit['words']}"
+        yield Text.assemble(("full size  ", "bold"), f"{checkup.fit['parameters']:,} parameters, {said}")
 
 
 def _next(checkup: Checkup) -> RenderableType:

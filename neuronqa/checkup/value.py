@@ -88,6 +88,8 @@ class Checkup:
     taxes: tuple[Tax, ...] = ()
     not_guarded: tuple[str, ...] = ()
     """Checks that nothing planted in this device can prove able to fail."""
+    fit: Mapping[str, Any] = field(default_factory=dict)
+    """Would the full-size model fit the device (modelled; `neuronqa.worker.sizing`)? Empty if unknown."""
     lost: str = ""
     """Why nothing could be judged at all."""
     seconds: float = 0.0

@@ -67,8 +67,9 @@ class DeviceContract:
     of a control."""
 
     @pytest.fixture(scope="class")
-    def bench(self) -> Iterator[Bench]:
-        bench = Bench(self.device, self.profile)
+    @classmethod
+    def bench(cls) -> Iterator[Bench]:
+        bench = Bench(cls.device, cls.profile)
         yield bench
         bench.close()
 

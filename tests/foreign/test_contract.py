@@ -25,7 +25,8 @@ class TestToy(DeviceContract):
     device = "toy"
 
     @pytest.fixture(scope="class", autouse=True)
-    def installed(self) -> Iterator[None]:
+    @classmethod
+    def installed(cls) -> Iterator[None]:
         """As if `pip install toy` had been run, for this process and those it starts."""
         with pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(TOY)

@@ -35,7 +35,27 @@ struct Memory final : at::Allocator {
 
 Memory memory;
 REGISTER_ALLOCATOR(kToy, &memory)
-C10_REGISTER_GUARD_IMPL(PrivateUse1, c10::impl::NoOpDeviceGuardImpl<kToy>)
+
+// One device, one stream, and every kernel is over when it returns: there is nothing to wait for.
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return kToy; }
+  c10::Device exchangeDevice(c10::Device) const override { return getDevice(); }
+  c10::Device getDevice() const override { return c10::Device(kToy, 0); }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::Stream getStream(c10::Device) const override { return c10::Stream(c10::Stream::DEFAULT, getDevice()); }
+  c10::Stream getNewStream(c10::Device, int) const override { return getStream(getDevice()); }
+  c10::Stream exchangeStream(c10::Stream) const override { return getStream(getDevice()); }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+  void record(void**, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override { return true; }
+  void destroyEvent(void*, const c10::DeviceIndex) const noexcept override {}
+  void synchronizeEvent(void*) const override {}
+  bool queryStream(const c10::Stream&) const override { return true; }
+  void synchronizeStream(const c10::Stream&) const override {}
+};
+C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return true; }

@@ -118,6 +118,8 @@ class ToyAdapter(TorchAdapter):
         backend_registration.rename_privateuse1_backend("toy")
         torch._register_device_module("toy", ToyModule())
         backend_registration.generate_methods_for_privateuse1_backend()
+        # Else a module that moves gets new parameters, and tied ones come apart.
+        torch.__future__.set_swap_module_params_on_conversion(True)
         planted, backend = arm(order, BACKEND)
         return ToyDevice(torch.device("toy", 0), backend, planted)
 
