@@ -23,13 +23,16 @@ from neuronqa.errors import EnvironmentFault
 SEED: Final = 0
 SIZE: Final = 100_000
 DATA: Final = ("calibration.json", "shapes.toml")
+FORMAT: Final = ("config.py", "manifest.py", "rows.py", "snapshot.py")
+"""What writes and reads a snapshot: an edition of another format is made again, not refused."""
 
 
 def key() -> str:
-    """What the bytes of the edition depend on: seed, generator, data and versions."""
+    """What the bytes of the edition depend on: seed, generator, format, data and versions."""
     digest = hashlib.sha256(f"{SEED} {SIZE} {sorted(versions().items())}".encode())
     folder = Path(__file__).parent
-    for path in (*sorted(folder.glob("*.py")), *(bundled.folder("catalogs") / name for name in DATA)):
+    sources = [*sorted(folder.glob("*.py")), *(folder.parent / name for name in FORMAT)]
+    for path in (*sources, *(bundled.folder("catalogs") / name for name in DATA)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
