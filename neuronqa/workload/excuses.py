@@ -122,7 +122,7 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("kyutai_speech_to_text", r"^codec_model\.", "codes are an input: the codec makes them"),
     ("flava", r"logit_scale$|^(image|text)_projection", "used only in the contrastive loss"),
-    ("luke|mluke", r"entity_predictions\.", "no entity is masked"),
+    ("luke", r"entity_predictions\.", "no entity is masked"),
     ("video_llava", r"video_tower\.", "images and videos have towers of their own"),
 )
 """Parts that an ordinary training run of some families' heads does not reach (family pattern, name pattern, why)."""

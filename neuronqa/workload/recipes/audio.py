@@ -345,7 +345,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
             "vibevoice_acoustic_tokenizer",
             "vibevoice_acoustic_tokenizer_encoder",
             "vibevoice_acoustic_tokenizer_decoder",
-            "vibevoice_semantic_tokenizer",
         ),
         reason="filters double at each of six stages",
         shrink=fixed(num_filters=FILTERS),
@@ -356,7 +355,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         shrink=fixed(upsample_initial_channel=CHANNELS),
     ),
     Recipe(
-        families=("wavtokenizer", "wavtokenizer_decoder", "wavtokenizer_encoder"),
+        families=("wavtokenizer", "wavtokenizer_encoder"),
         reason="group norms have 32 groups",
         shrink=fixed(decoder_hidden_size=CHANNELS),
     ),
@@ -374,7 +373,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     ),
     Recipe(families=("clap_audio_model",), reason="features are as wide as the deepest stage", shrink=_deepest),
     Recipe(
-        families=("hifigan", "fastspeech2_conformer_hifigan"),
+        families=("fastspeech2_conformer_hifigan",),
         reason="bins are counted, not a width",
         shrink=kept("model_in_dim"),
     ),

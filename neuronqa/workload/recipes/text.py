@@ -182,7 +182,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         inputs=_global_attention,
     ),
     Recipe(families=("xlnet", "funnel"), reason="segments are told relative to each other", inputs=_segments),
-    Recipe(families=("luke", "mluke"), reason="entities are an input of their own", inputs=_entities),
+    Recipe(families=("luke",), reason="entities are an input of their own", inputs=_entities),
     Recipe(families=("roc_bert",), reason="characters come with shape and pronunciation", inputs=_shapes_and_sounds),
     Recipe(families=("splinter",), reason="spans are asked for at question tokens", inputs=_questions),
     Recipe(
@@ -228,7 +228,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
             "pegasus",
             "plbart",
             "prophetnet",
-            "xlm-prophetnet",
             "m2m_100",
             "nllb-moe",
             "pegasus_x",
