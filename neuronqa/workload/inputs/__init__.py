@@ -22,6 +22,8 @@ _FRAME_MASKS = (
     "audio_attention_mask",
 )
 _PIXEL_MASKS = ("pixel_mask", "pixel_attention_mask")
+_BY_OTHER_NAMES = ("inputs",)
+"""A main input that has another name for each kind of input."""
 _HEARING = (Task.CTC, Task.TRANSDUCER)
 
 
@@ -47,7 +49,7 @@ def chosen(scene: Scene, adaptation: Adaptation) -> list[str]:
     names = []
     for name, parameter in scene.parameters.items():
         required = parameter.default is inspect.Parameter.empty
-        asked = required or name == main or name in ALWAYS or name in adaptation.extra
+        asked = required or (name == main and name not in _BY_OTHER_NAMES) or name in ALWAYS or name in adaptation.extra
         if name in adaptation.without or not asked or _made_by_labels(scene, adaptation, name, required=required):
             continue
         if name in MAKERS:

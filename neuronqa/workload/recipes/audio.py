@@ -238,6 +238,29 @@ def _spoken_codes(scene: Scene, given: dict[str, Any]) -> None:
         given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * SPEECH_FRAMES)
 
 
+def _encoded_wave(scene: Scene, given: dict[str, Any]) -> None:
+    given["hidden_states"] = scene.noise("sound", scene.batch, 1, sound.SAMPLES)
+
+
+def _waves_only(scene: Scene, given: dict[str, Any]) -> None:
+    """Its encoder hears waves or features, not both."""
+    del scene
+    given.pop("input_features", None)
+
+
+def _own_bins(scene: Scene, given: dict[str, Any]) -> None:
+    """The tower of a sound has its bins in its own config."""
+    if isinstance(given.get("input_features"), torch.Tensor):
+        given["input_features"] = scene.noise(
+            "sound", scene.batch, sound.FRAMES, scene.count("num_mel_bins", default=128)
+        )
+
+
+def _delayed(scene: Scene, given: dict[str, Any]) -> None:
+    """Norms are conditioned on the delay of the transcription."""
+    given["t_cond"] = scene.noise("delay", 1, scene.hidden)
+
+
 def _blank_first(scene: Scene, given: dict[str, Any]) -> None:
     """The decoder reads the labels after a blank."""
     given["decoder_input_ids"] = scene.ids("decoder_input_ids", scene.batch, scene.tokens + 1)
@@ -286,6 +309,12 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         inputs=_blank_first,
     ),
     Recipe(
+        families=("vibevoice_acoustic_tokenizer_encoder",), reason="it calls a wave its states", inputs=_encoded_wave
+    ),
+    Recipe(families=("speech-encoder-decoder",), reason="waves or features, not both", inputs=_waves_only),
+    Recipe(families=("nemotron3_5_transcribe_audio",), reason="bins are its own", inputs=_own_bins),
+    Recipe(families=("voxtral_realtime_text",), reason="norms are conditioned on a delay", inputs=_delayed),
+    Recipe(
         families=("gradium_phonon_tts", "pocket_tts"),
         reason="frames of speech follow the text",
         inputs=_spoken,
@@ -316,7 +345,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
             "vibevoice_acoustic_tokenizer",
             "vibevoice_acoustic_tokenizer_encoder",
             "vibevoice_acoustic_tokenizer_decoder",
-            "vibevoice_semantic_tokenizer",
         ),
         reason="filters double at each of six stages",
         shrink=fixed(num_filters=FILTERS),
@@ -327,7 +355,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         shrink=fixed(upsample_initial_channel=CHANNELS),
     ),
     Recipe(
-        families=("wavtokenizer", "wavtokenizer_decoder", "wavtokenizer_encoder"),
+        families=("wavtokenizer", "wavtokenizer_encoder"),
         reason="group norms have 32 groups",
         shrink=fixed(decoder_hidden_size=CHANNELS),
     ),
@@ -345,7 +373,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     ),
     Recipe(families=("clap_audio_model",), reason="features are as wide as the deepest stage", shrink=_deepest),
     Recipe(
-        families=("hifigan", "fastspeech2_conformer_hifigan"),
+        families=("fastspeech2_conformer_hifigan",),
         reason="bins are counted, not a width",
         shrink=kept("model_in_dim"),
     ),

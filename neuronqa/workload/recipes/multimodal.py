@@ -205,7 +205,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="rotary sections of rows and columns are interleaved",
         shrink=_even_sections,
     ),
-    _sections([8, 12, 12], "glm4v_text", "glm_image_text", "glm_ocr_text", "glm46v_text"),
+    _sections([8, 12, 12], "glm4v_text", "glm_image_text", "glm_ocr_text"),
     Recipe(
         families=("idefics2", "idefics3", "smolvlm", "modernvbert", "ultravbert", "colmodernvbert"),
         reason="several images a sample",

@@ -362,9 +362,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         inputs=_one_input,
     ),
     Recipe(
-        families=("qwen3_omni_moe_talker",), reason="the class leaves it open", completion={"spatial_merge_size": 2}
-    ),
-    Recipe(
         families=("depth_pro",),
         reason="pictures are read at three scales",
         shrink=_scales,
@@ -391,7 +388,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(families=("ovis2",), reason="the class's own widths do not fit each other", example=_own_hidden),
     Recipe(families=("colqwen2",), reason="patches are padded a picture", inputs=_patches_a_picture),
     Recipe(
-        families=("dots3_note", "dots3_note_audio", "dots3_note_vision"),
+        families=("dots3_note",),
         reason="adapters read the width of their towers",
         shrink=_adapted_width,
     ),

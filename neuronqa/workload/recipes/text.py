@@ -65,7 +65,10 @@ def _shapes_and_sounds(scene: Scene, given: dict[str, Any]) -> None:
 
 def _questions(scene: Scene, given: dict[str, Any]) -> None:
     if "question_positions" in scene.parameters:
-        given["question_positions"] = torch.tensor([[2, 5]] * scene.batch)
+        given["question_positions"] = torch.full((scene.batch, 1), 2)
+    if scene.task is Task.QUESTION_ANSWERING:
+        given.pop("question_positions", None)
+        given["input_ids"][:, 2] = scene.count("question_token_id", default=104)
 
 
 def _whole_groups(shrunk: Shrunk) -> None:
@@ -152,15 +155,6 @@ def _has_ids(given: dict[str, Any]) -> bool:
     return isinstance(given.get("input_ids"), Tensor)
 
 
-def _asked(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
-    """A start and an end for each question."""
-    del given
-    if "start_positions" not in scene.parameters:
-        return None
-    ends = {"start_positions": 1, "end_positions": 3}
-    return {name: torch.full((scene.batch, 2), place) for name, place in ends.items()}
-
-
 def _of_all_places(scene: Scene, given: dict[str, Any]) -> dict[str, Any] | None:
     """The decoder has an output for each of its places, whatever the text's length."""
     del given
@@ -188,9 +182,9 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         inputs=_global_attention,
     ),
     Recipe(families=("xlnet", "funnel"), reason="segments are told relative to each other", inputs=_segments),
-    Recipe(families=("luke", "mluke"), reason="entities are an input of their own", inputs=_entities),
+    Recipe(families=("luke",), reason="entities are an input of their own", inputs=_entities),
     Recipe(families=("roc_bert",), reason="characters come with shape and pronunciation", inputs=_shapes_and_sounds),
-    Recipe(families=("splinter",), reason="spans are asked for at question tokens", inputs=_questions, labels=_asked),
+    Recipe(families=("splinter",), reason="spans are asked for at question tokens", inputs=_questions),
     Recipe(
         families=("mamba2",), reason="heads, head dimension and groups are tied to the expanded width", shrink=_mamba2
     ),
@@ -234,7 +228,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
             "pegasus",
             "plbart",
             "prophetnet",
-            "xlm-prophetnet",
             "m2m_100",
             "nllb-moe",
             "pegasus_x",

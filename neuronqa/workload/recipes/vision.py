@@ -7,7 +7,7 @@ from typing import Any, Final
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
-from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, kept
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, fixed, kept
 from neuronqa.workload.tree import is_count
 
 _TIMM_SMALLER: Final = {
@@ -25,6 +25,7 @@ _TIMM_CUTS: Final[dict[str, dict[str, Any]]] = {
 """What shortens designs that have no smaller sibling."""
 WIDTH: Final = 0.1
 TOP: Final = 128
+SIDE: Final = 64
 START: Final = 101
 END: Final = 102
 STOP: Final = 1012
@@ -146,6 +147,17 @@ def _prompted(scene: Scene, given: dict[str, Any]) -> None:
             given[name] = scene.noise(name, scene.batch, 3, side, side)
 
 
+def _strides(shrunk: Shrunk) -> None:
+    """Channels as the backbone has them; feature maps of strides four, eight and sixteen."""
+    shrunk.small["backbone_channel_list"] = shrunk.full["backbone_channel_list"]
+    shrunk.small["backbone_feature_sizes"] = [[SIDE // stride] * 2 for stride in (4, 8, 16)]
+
+
+def _backbone_width(shrunk: Shrunk) -> None:
+    """The head reads features of the backbone's width."""
+    shrunk.small["hidden_size"] = shrunk.small["backbone_config"]["hidden_size"]
+
+
 def _with_depth(scene: Scene, given: dict[str, Any]) -> None:
     """A coarse depth prompts the fine one."""
     given["prompt_depth"] = scene.uniform("prompt_depth", scene.batch, 1, *given["pixel_values"].shape[-2:])
@@ -206,6 +218,14 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="layers are read from the merge on, and a prompt stands above the picture",
         shrink=_halves,
         inputs=_prompted,
+    ),
+    Recipe(families=("vitmatte",), reason="the head reads features of the backbone's width", shrink=_backbone_width),
+    Recipe(families=("lw_detr",), reason="fewer queries than patches", shrink=fixed(num_queries=8)),
+    Recipe(
+        families=("edgetam_vision_model",),
+        reason="the class's own channels do not fit its backbone",
+        completion={"backbone_channel_list": [1024, 512, 256, 64]},
+        shrink=_strides,
     ),
     Recipe(families=("prompt_depth_anything",), reason="a coarse depth is an input", inputs=_with_depth),
     Recipe(families=("sam3_vision_model",), reason="the sizes of feature maps are told", shrink=_pyramid),
