@@ -58,7 +58,7 @@ def test_stages_that_are_read_stay_within_the_layers_that_stay() -> None:
 
 def test_a_stack_of_sound_convolutions_stays_finite() -> None:
     stack = nn.Sequential(*(nn.Conv1d(16, 16, 7, padding=3) for _ in range(40)))
-    enliven(stack, 0)  # type: ignore[arg-type]
+    enliven(stack, 0)
     wave = torch.randn(1, 16, 64, generator=torch.Generator().manual_seed(0))
     for layer in stack:
         wave = wave + layer(wave)
@@ -68,5 +68,5 @@ def test_a_stack_of_sound_convolutions_stays_finite() -> None:
 def test_a_norm_that_starts_at_nothing_lets_something_through() -> None:
     norm = nn.BatchNorm2d(8)
     nn.init.normal_(norm.weight, std=0.02)
-    enliven(nn.Sequential(norm), 0)  # type: ignore[arg-type]
+    enliven(nn.Sequential(norm), 0)
     assert float(norm.weight.min()) > 0.5
