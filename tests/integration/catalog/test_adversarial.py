@@ -64,6 +64,16 @@ def test_a_reason_is_one_clean_short_line(answers: dict[str, Answer]) -> None:
         assert listing(entry, answers).standing.value == "pass" or "(" in text, f"{entry.id!r} has no reason"
 
 
+def test_nothing_inherits_the_verdict_of_what_expects_another(answers: dict[str, Answer]) -> None:
+    wanted: dict[str, set[str]] = {}
+    for entry in ENTRIES:
+        key = answers[entry.config]["kernel_key"] if entry.config in answers else ""
+        if key:
+            wanted.setdefault(key, set()).add(json.dumps(dict(entry.expected), sort_keys=True))
+    assert len(wanted) > 25
+    assert [expectations for expectations in wanted.values() if len(expectations) > 1] == []
+
+
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Connection:
     """A real sweep over all of it, on a device without limits."""
