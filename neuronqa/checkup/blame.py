@@ -6,6 +6,7 @@ import linecache
 import re
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +38,15 @@ def blocker(variant: Variant, found: Finding, places: Mapping[str, Any], source:
         place=place,
         message=str(evidence.get("message", "")),
         traceback=_own_part(str(evidence.get("traceback") or evidence.get("stack", ""))),
+    )
+
+
+def placed(blockers: Sequence[Blocker]) -> tuple[Blocker, ...]:
+    """Where nothing was compiled, the line is that of the graph break in the same run that left nothing to compile."""
+    breaks = {one.variant: one.place for one in blockers if one.check is Check.GRAPH}
+    return tuple(
+        replace(one, place=breaks.get(one.variant)) if one.check is Check.COMPILE and one.place is None else one
+        for one in blockers
     )
 
 

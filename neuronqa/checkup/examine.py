@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final, Self
 
-from neuronqa.checkup.blame import blocker, operator_of
+from neuronqa.checkup.blame import blocker, operator_of, placed
 from neuronqa.checkup.target import Target
 from neuronqa.checkup.value import Blocker, Checkup, Tax
 from neuronqa.device.plantable import unguarded
@@ -192,7 +192,7 @@ class Examiner:
         if any(operator_of(one) for _, one in failed) and not run.unfit:
             tell("looking for the lines to blame")
             places = self._actor.places(self._job(run.workload, failed[0][0], policy))
-        return tuple(blocker(variant, one, places, target.source) for variant, one in failed)
+        return placed(tuple(blocker(variant, one, places, target.source) for variant, one in failed))
 
 
 def _fit(target: Target, order: BuildOrder) -> dict[str, Any]:
