@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from neuronqa.catalog import manifest
+from neuronqa.errors import BadInput
 
 PREFIX: Final = ".making-"
 STALE_S: Final = 86_400.0
@@ -19,10 +20,16 @@ STALE_S: Final = 86_400.0
 def make(home: Path, fill: Callable[[Path], None]) -> Path:
     """Return `home`, the folder of a snapshot, letting `fill` write it first if it is not there yet.
 
-    Each of several processes fills a folder of its own; one rename wins, and the others use what it made.
+    Each of several processes fills a folder of its own; one rename wins, and the others use what it made. What another
+    version left there that this one cannot read is made again.
     """
     if (home / manifest.FILE).is_file():
-        return home
+        try:
+            manifest.read(home)
+        except BadInput:
+            shutil.rmtree(home, ignore_errors=True)
+        else:
+            return home
     home.parent.mkdir(parents=True, exist_ok=True)
     _sweep(home.parent)
     made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=home.parent))

@@ -9,20 +9,31 @@ from pathlib import Path
 import pytest
 
 from neuronqa.catalog import manifest, whole
+from neuronqa.catalog.snapshot import SnapshotWriter
+from neuronqa.domain.catalog import Entry, Source
 
 
 def fill(folder: Path) -> None:
-    (folder / manifest.FILE).write_text("whole")
+    with SnapshotWriter(folder, "whole", Source.FILE, made_by={}) as writer:
+        writer.add(Entry(id="a", rank=1, downloads=0))
 
 
 def test_a_folder_is_made_once(tmp_path: Path) -> None:
     home = whole.make(tmp_path / "deep" / "home", fill)
-    assert (home / manifest.FILE).read_text() == "whole"
+    assert manifest.read(home).name == "whole"
 
     def never(_: Path) -> None:
         pytest.fail("it was there already")
 
     assert whole.make(home, never) == home
+
+
+def test_what_another_version_left_and_this_one_cannot_read_is_made_again(tmp_path: Path) -> None:
+    home = whole.make(tmp_path / "home", fill)
+    (home / manifest.FILE).write_text((home / manifest.FILE).read_text().replace('"sha256": "', '"sha256": "0'))
+    (home / "of another version").touch()
+    assert manifest.read(whole.make(home, fill)).name == "whole"
+    assert not (home / "of another version").exists()
 
 
 def test_who_comes_second_uses_what_the_first_made(tmp_path: Path) -> None:
