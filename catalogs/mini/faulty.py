@@ -219,7 +219,7 @@ def break_graph() -> Made:
 
 
 def recompile() -> Made:
-    """Grows a list in every call, so that compiled code never fits the next one."""
+    """Grows a list in its first calls, so that compiled code does not fit the next one."""
 
     class Growing(Classifier):
         def __init__(self) -> None:
@@ -227,7 +227,8 @@ def recompile() -> Made:
             self.seen: list[float] = []
 
         def forward(self, x: Tensor, label: Tensor) -> dict[str, Tensor]:
-            self.seen.append(1.0)
+            if len(self.seen) < 4:
+                self.seen.append(1.0)
             return super().forward(x, label)
 
     return Growing(), points(), own_loss
@@ -424,19 +425,19 @@ def drifting_loss(kind: str) -> Made:
     class Drifting(Stepping):
         def later(self, loss: Tensor) -> Tensor:
             if kind == "rise":
-                return loss * (1 + 0.1 * (self.step - 1)).to(loss.dtype)
+                return loss * (1 + (self.step - 1)).to(loss.dtype)
             wrong = self.initial if kind == "stand" else loss.detach() * float("nan")
             return loss + torch.where(self.step > 1, wrong - loss.detach(), torch.zeros_like(loss))
 
     return Drifting(), points(), own_loss
 
 
-def drifting_gradient(factor: float) -> Made:
-    """From the second step on the device multiplies every gradient by a factor."""
+def drifting_gradient(factor: float, last: int = 1000) -> Made:
+    """From the second step to the `last` the device multiplies every gradient by a factor."""
 
     class Drifting(Stepping):
         def later(self, loss: Tensor) -> Tensor:
-            bend = torch.where(self.step > 1, factor, 1.0).to(loss.dtype)
+            bend = torch.where((self.step > 1) & (self.step <= last), factor, 1.0).to(loss.dtype)
             return loss.detach() + (loss - loss.detach()) * bend
 
     return Drifting(), points(), own_loss

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,8 @@ def test_news_of_a_sweep_that_has_ended_is_its_progress_and_its_end(filled: Path
         engine = open_engine(str(filled), read_only=True)
         return [one async for one in live.events(engine, Renderer(folder("dashboards")), "one", pace=0.01)]
 
-    said = asyncio.run(all_of())
+    with ThreadPoolExecutor() as apart:  # a browser's loop may still run in this thread
+        said = apart.submit(asyncio.run, all_of()).result()
     assert [re.match("event: (.*)", one)[1] for one in said if re.match("event: (.*)", one)] == ["progress", "done"]  # type: ignore[index]
     assert all(one.endswith("\n\n") for one in said)
 
