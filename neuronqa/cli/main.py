@@ -19,6 +19,7 @@ VERBS: Final = {
     "sweeps": "List sweeps, or show one.",
     "catalog": "List, pull, show, plan and verify catalogs.",
     "report": "Print a sweep's report.",
+    "compare": "Compare two sweeps, entry by entry.",
     "triage": "Root causes and what each blocks.",
     "reference": "Record another device's results to compare with.",
     "controls": "Plant faults, and say which check noticed what.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -15,7 +16,7 @@ from neuronqa.errors import ExitCode, UsageError
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
-GO_WITH_RESUME: Final = ("resume", "workers", "gate", "db", "as_json")
+GO_WITH_RESUME: Final = ("resume", "workers", "gate", "baseline", "db", "as_json")
 
 
 @app.command(help="Run a catalog's models on a device and judge them, or go on with a sweep that was interrupted.")
@@ -71,6 +72,10 @@ def sweep(
         str | None,
         typer.Option(metavar="EXPR", help="Exit 0, 1 or 5 by e.g. 'green>=80%,runs>=95%'.", show_default=False),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="SWEEP|FILE", help="Exit 1 if entries regressed against this.", show_default=False),
+    ] = None,
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
@@ -88,6 +93,8 @@ def sweep(
     seconds = None if budget is None else parse_budget(budget)
     if resume is not None:
         _check_kept(ctx)
+    if baseline is not None:
+        _check_baseline(baseline, db)
     if gate is not None:
         GateExpression.parse(gate, load_policy(policy) if resume is None else _policy_of(resume, db))
     make_fleet = partial(local_fleet, private=not over_network(database_url(db)))
@@ -112,7 +119,7 @@ def sweep(
                 workers=workers or default_workers(),
             )
             swept = run_sweep(request, db, display, make_fleet, results_in(db))
-    code = _print(swept.name, db, gate, as_json=as_json)
+    code = _print(swept.name, db, gate, baseline, as_json=as_json)
     raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
 
 
@@ -143,23 +150,37 @@ def _policy_of(name: str, db: str | None) -> Policy:
         return Policy.from_json(queries.sweep(connection, name).policy)
 
 
-def _print(name: str, db: str | None, gate: str | None, *, as_json: bool) -> ExitCode:
+def _check_baseline(baseline: str, db: str | None) -> None:
+    """Better before a long sweep than after it."""
+    from neuronqa.db.engine import open_engine
+    from neuronqa.report import export
+
+    if baseline.endswith(export.SUFFIX):
+        export.read(Path(baseline))
+        return
+    with open_engine(db).connect() as connection:
+        export.side(connection, baseline)
+
+
+def _print(name: str, db: str | None, gate: str | None, baseline: str | None, *, as_json: bool) -> ExitCode:
     from neuronqa.db.engine import open_engine
     from neuronqa.report.build import build, triaged
+    from neuronqa.report.decide import decide
     from neuronqa.report.text import print_report
     from neuronqa.report.value import to_json
-    from neuronqa.sweep.policies import GateExpression
 
     engine = open_engine(db)
     triaged(engine, name)
     with engine.connect() as connection:
         report = build(connection, name)
+        verdict = decide(connection, report, gate, baseline) if gate or baseline else None
     if as_json:
-        print_json(to_json(report))
+        print_json(to_json(report, verdict))
     else:
-        print_report(report, out)
-    if gate is None:
+        print_report(report, out, verdict)
+    if verdict is None:
         return ExitCode.DONE
-    verdict = GateExpression.parse(gate, report.policy).judge(report.gates)
-    err.print(f"gate {gate}: {'holds' if verdict is ExitCode.DONE else verdict.name.lower().replace('_', ' ')}")
-    return verdict
+    words = (f"gate {gate}" if gate else "", f"baseline {baseline}" if baseline else "")
+    asked = " ".join(word for word in words if word)
+    err.print(f"{asked}: {verdict.answer.value}; {'; '.join(verdict.reasons)}", markup=False, soft_wrap=True)
+    return verdict.answer.exit_code

@@ -280,6 +280,49 @@ def blocked_groups(db: Connection, sweep_id: int, cluster_id: int) -> list[int]:
     return list(db.execute(query.order_by(block.group_id)).scalars())
 
 
+def standing_by(db: Connection, sweep_id: int) -> dict[int, str]:
+    """Group id -> hash of the workload by whose findings it stands in a triaged sweep."""
+    query = (
+        select(ct.stands_by.c.group_id, t.workload.c.hash)
+        .join(t.workload, t.workload.c.id == ct.stands_by.c.workload_id)
+        .where(ct.stands_by.c.sweep_id == sweep_id)
+    )
+    return {row.group_id: row.hash for row in db.execute(query)}
+
+
+def failing_checks(
+    db: Connection, sweep_id: int, workloads: Sequence[str]
+) -> dict[str, dict[Variant, frozenset[Check]]]:
+    """Workload hash -> variant -> the checks it fails in a triaged sweep."""
+    found: dict[str, dict[Variant, set[Check]]] = {}
+    for start in range(0, len(workloads), 500):
+        query = (
+            select(t.workload.c.hash, t.case.c.variant, ct.membership.c.check)
+            .join(t.case, t.case.c.id == ct.membership.c.case_id)
+            .join(t.workload, t.workload.c.id == t.case.c.workload_id)
+            .where(ct.membership.c.sweep_id == sweep_id, t.workload.c.hash.in_(workloads[start : start + 500]))
+        )
+        for hash_, text, check in db.execute(query):
+            found.setdefault(hash_, {}).setdefault(queries.variant(text), set()).add(Check(check))
+    return {
+        hash_: {variant: frozenset(checks) for variant, checks in by_variant.items()}
+        for hash_, by_variant in found.items()
+    }
+
+
+def keys_by_group(db: Connection, sweep_id: int) -> dict[int, frozenset[str]]:
+    """Group id -> the keys of every cluster that keeps it from green in a sweep."""
+    query = (
+        select(ct.group_block.c.group_id, ct.cluster.c.key)
+        .join(ct.cluster, ct.cluster.c.id == ct.group_block.c.cluster_id)
+        .where(ct.group_block.c.sweep_id == sweep_id)
+    )
+    found: dict[int, set[str]] = {}
+    for group_id, key in db.execute(query):
+        found.setdefault(group_id, set()).add(key)
+    return {group_id: frozenset(keys) for group_id, keys in found.items()}
+
+
 def blocking(db: Connection, sweep_id: int, group_id: int) -> list[ClusterCount]:
     """Every cluster between a group of entries and green, in the order of fixes."""
     of_group = select(ct.group_block.c.cluster_id).where(

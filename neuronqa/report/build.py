@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, Engine
 
-from neuronqa.db import cluster_store, queries
+from neuronqa.db import cluster_store, clusters, queries
+from neuronqa.db.clusters import ClusterCount
 from neuronqa.db.engine import shown
 from neuronqa.db.queries import SweepRow
-from neuronqa.domain.ladder import Evidence, Weight, gates
+from neuronqa.domain.ladder import EntryState, Evidence, Group, Weight, gates
 from neuronqa.domain.outcome import Rung
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput
 from neuronqa.report import value
-from neuronqa.report.value import Report
+from neuronqa.report.value import Report, Waived
 from neuronqa.sweep.standings import Standings, standings
 from neuronqa.triage.analysis import preview
 from neuronqa.triage.settle import triage
@@ -61,6 +64,8 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
     for group in counted:
         evidence[group.state.evidence] += group.entries
     found = preview(db, row, settled)
+    kept = clusters.triaged(db, row.id)
+    by_entry = gates(policy, counted, disagreement=bound, withheld=frozenset(withheld))
     done = queries.work(db, row.id)
     return Report(
         sweep=row.name,
@@ -72,10 +77,12 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
         profile=row.profile,
         build=row.build_hash,
         states=value.count_states(counted),
-        gates=gates(policy, counted, disagreement=bound, withheld=frozenset(withheld)),
+        gates=by_entry,
         download_gates=gates(
             policy, counted, disagreement=bound, withheld=frozenset(withheld), weight=Weight.DOWNLOADS
         ),
+        workload_gates=gates(policy, _once_each(settled), disagreement=bound, withheld=frozenset(withheld)),
+        sampled=value.sampled(row.catalog, by_entry[-1]),
         withheld=withheld,
         at_fault=value.count_at_fault(counted),
         evidence=dict(evidence),
@@ -96,4 +103,32 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
         database=shown(db.engine.url),
         causes=tuple(found[: value.TOP_CAUSES]),
         cause_count=len(found),
+        waivers=tuple(_waived(db, found)),
+        grade=kept.grade if kept else {},
+        unlock=kept.unlock if kept else {},
     )
+
+
+def _once_each(settled: Standings) -> list[Group]:
+    """Every distinct workload once, its own run going before what it inherits."""
+    best: dict[str, EntryState] = {}
+    for planned in settled.groups:
+        name, state = planned.group.workload, settled.states[planned.id]
+        if name and (name not in best or state.evidence is Evidence.EXECUTED):
+            best[name] = state
+    return [Group(state, 1, 0) for state in best.values()]
+
+
+def _waived(db: Connection, found: Sequence[ClusterCount]) -> Iterator[Waived]:
+    blocked = {one.cluster.id: one for one in found}
+    for waiver in clusters.waivers(db, time.time()):
+        if waiver.cluster_id in blocked:
+            one = blocked[waiver.cluster_id]
+            yield Waived(
+                cluster=waiver.cluster_id,
+                outcome=str(one.cluster.outcome),
+                owner=waiver.owner,
+                reason=waiver.reason,
+                expires=waiver.expires,
+                entries=one.entries,
+            )

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neuronqa.report.cluster import ClusterPage
+from neuronqa.report.plain import visible
 
 SHOWN = 10
 
@@ -22,15 +23,15 @@ def render(page: ClusterPage) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim")
     grid.add_column(overflow="fold")
-    grid.add_row("on", escape(one.lane))
+    grid.add_row("on", _safe(one.lane))
     grid.add_row("stops at", f"{one.rung.value}; at fault: {one.at_fault.value}")
-    grid.add_row("assigned to", escape(one.assignee) or "-")
+    grid.add_row("assigned to", _safe(one.assignee) or "-")
     if one.merged_into:
         grid.add_row("merged into", str(one.merged_into))
     for waiver in page.waivers:
         until = time.strftime("%Y-%m-%d", time.localtime(waiver.expires))
         state = "taken back" if waiver.revoked else f"until {until}"
-        grid.add_row("waiver", escape(f"{waiver.owner}, {state}: {waiver.reason} (still counted as failing)"))
+        grid.add_row("waiver", _safe(f"{waiver.owner}, {state}: {waiver.reason} (still counted as failing)"))
     return Group(head, grid, Padding(_keys(page), (1, 0)), _cases(page), Padding(_journal(page), (1, 0)))
 
 
@@ -41,9 +42,9 @@ def _keys(page: ClusterPage) -> Table:
     for row in page.keys:
         only = f" (only {row.part} {row.value})" if row.part else ""
         for n, part in enumerate(row.parts):
-            key = escape(row.key + only) if n == 0 else ""
+            key = _safe(row.key + only) if n == 0 else ""
             counts = "yes" if part["counts"] else "no"
-            table.add_row(key, part["name"], escape(part["value"]), counts, escape(part["hint"]))
+            table.add_row(key, part["name"], _safe(part["value"]), counts, _safe(part["hint"]))
     return table
 
 
@@ -54,7 +55,7 @@ def _cases(page: ClusterPage) -> Table:
         table.add_column(column, overflow="fold")
     for case in page.cases[:SHOWN]:
         words = (" (symptom) " if case.symptom else "") + case.words[:200]
-        table.add_row(case.case[:12], escape(case.family), str(case.variant), escape(_plain(words)))
+        table.add_row(case.case[:12], _safe(case.family), str(case.variant), _safe(words))
     return table
 
 
@@ -64,11 +65,11 @@ def _journal(page: ClusterPage) -> Table:
         table.add_column(column, overflow="fold")
     for event in page.journal:
         at = time.strftime("%Y-%m-%d %H:%M", time.localtime(event.at))
-        who, why = escape(_plain(event.actor)), escape(_plain(event.reason))
+        who, why = _safe(event.actor), _safe(event.reason)
         table.add_row(at, who, event.action.value, event.after.value, why)
     return table
 
 
-def _plain(text: str) -> str:
-    """Nothing that moves a cursor, changes a colour or turns the reading order."""
-    return "".join(ch if ch.isprintable() else "?" for ch in text)
+def _safe(text: str) -> str:
+    """No markup, and nothing that moves a cursor, changes a colour or turns the reading order."""
+    return escape(visible(text))

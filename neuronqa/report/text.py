@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import shlex
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -13,26 +17,40 @@ from rich.text import Text
 from neuronqa.domain.catalog import Source
 from neuronqa.domain.ladder import Evidence, Gate
 from neuronqa.domain.outcome import AtFault
+from neuronqa.report.plain import visible
 from neuronqa.report.value import VERDICTS_ARE_FOR, Report
+
+if TYPE_CHECKING:
+    from neuronqa.report.verdict import Verdict
 
 STATES_SHOWN = 12
 
 
-def print_report(report: Report, console: Console) -> None:
+def print_report(report: Report, console: Console, verdict: Verdict | None = None) -> None:
     """Print the whole report."""
-    console.print(render(report))
+    console.print(render(report, verdict))
 
 
-def render(report: Report) -> RenderableType:
+def plain(report: Report, verdict: Verdict | None = None) -> str:
+    """The same without colours, for a file."""
+    console = Console(file=io.StringIO(), width=120, no_color=True, highlight=False)
+    with console.capture() as captured:
+        console.print(render(report, verdict))
+    return captured.get()
+
+
+def render(report: Report, verdict: Verdict | None = None) -> RenderableType:
     """The report, top to bottom in the order a person needs it."""
     return Group(
         _title(report),
+        *_verdict(verdict),
         _trust(report),
         Padding(_ladder(report), (1, 0)),
         _headline(report),
         Padding(_states(report), (1, 0)),
         _flattering(report),
         Padding(_causes(report), (1, 0)),
+        *_waivers(report),
         _next_commands(report),
     )
 
@@ -52,6 +70,16 @@ def span(gate: Gate) -> str:
     if gate.low is None or gate.high is None:
         return "withheld"
     return f"[{percent(gate.low)}, {percent(gate.high)}]"
+
+
+def _verdict(verdict: Verdict | None) -> Iterator[RenderableType]:
+    if verdict is None:
+        return
+    colours = {"ship": "green", "do not ship": "red", "cannot tell": "yellow"}
+    yield Text(verdict.answer.value, style=f"bold {colours[verdict.answer.value]}")
+    yield from (Text(f"  {visible(reason)}") for reason in verdict.reasons)
+    for run in verdict.runs:
+        yield Text(f"  to decide: {run.command}  ({visible(run.why)})", style="dim")
 
 
 def _title(report: Report) -> RenderableType:
@@ -168,6 +196,16 @@ def _causes(report: Report) -> RenderableType:
             f"{one.unlocked_entries:,}",
         )
     return table
+
+
+def _waivers(report: Report) -> Iterator[RenderableType]:
+    if not report.waivers:
+        return
+    yield Text("Waived, and still counted as failing", style="bold")
+    for one in report.waivers:
+        until = time.strftime("%Y-%m-%d", time.gmtime(one.expires))
+        text = f"  {one.outcome}: {one.entries:,} entries; {one.owner}, until {until}: {one.reason}"
+        yield Text(visible(text))
 
 
 def _next_commands(report: Report) -> RenderableType:

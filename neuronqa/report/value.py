@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from neuronqa.db.clusters import ClusterCount
 from neuronqa.domain.case import Variant
@@ -14,6 +16,9 @@ from neuronqa.domain.ladder import EntryState, Evidence, Gate, Group
 from neuronqa.domain.outcome import AtFault, Check, Outcome, Rung, Standing
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import InvariantBroken
+
+if TYPE_CHECKING:
+    from neuronqa.report.verdict import Verdict
 
 SCHEMA_VERSION: Final = 1
 TOP_CAUSES: Final = 10
@@ -42,6 +47,29 @@ class WorkloadCounts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waived:
+    """A failure somebody put up with. Its entries are failing entries like any other."""
+
+    cluster: int
+    outcome: str
+    owner: str
+    reason: str
+    expires: float
+    """Unix time."""
+    entries: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """What a random sample says of what it was drawn from: Wilson's score interval, 95 %."""
+
+    of: str
+    drawn: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """One sweep, judged."""
 
@@ -57,6 +85,10 @@ class Report:
     states: Mapping[str, int]
     gates: tuple[Gate, ...]
     download_gates: tuple[Gate, ...]
+    workload_gates: tuple[Gate, ...]
+    """Over distinct workloads: what was executed, free of how often each is registered."""
+    sampled: Interval | None
+    """Where the catalog is a random draw of another: what the rate says of that one."""
     withheld: Mapping[Rung, str]
     at_fault: Mapping[AtFault, int]
     """Entries by who has to act on the outcome that keeps them off; entries that were not run are not in it."""
@@ -80,6 +112,11 @@ class Report:
     database: str
     causes: tuple[ClusterCount, ...]
     cause_count: int
+    waivers: tuple[Waived, ...]
+    grade: Mapping[str, Any]
+    """How well the planted faults were told apart (B-cubed); empty where the sweep has not been triaged."""
+    unlock: Mapping[str, Any]
+    """The curve of green entries along the order of fixes, and the best small sets."""
 
     @property
     def honest(self) -> Gate:
@@ -176,8 +213,31 @@ def grouped(weights: Mapping[int, tuple[int, int]], states: Mapping[int, EntrySt
     return [Group(states[id_], entries, downloads) for id_, (entries, downloads) in weights.items()]
 
 
-def to_json(report: Report) -> dict[str, Any]:
-    """The report as the published JSON (schema_version 1)."""
+_RANDOM: Final = re.compile(r"(?P<of>.*)\[random-(?P<n>\d+)@\d+\]", re.DOTALL)
+_Z: Final = 1.959964
+
+
+def sampled(catalog: CatalogInfo, honest: Gate) -> Interval | None:
+    """Only a random draw speaks of what it was drawn from. Entries that were not run count as failed at the low end and
+    as green at the high end, so that no choice of what to run can narrow it."""
+    drawn = _RANDOM.fullmatch(catalog.name)
+    if drawn is None or honest.low is None or honest.high is None or not honest.registered:
+        return None
+    low, _ = wilson(honest.low, honest.registered)
+    _, high = wilson(honest.high, honest.registered)
+    return Interval(of=drawn["of"], drawn=honest.registered, low=low, high=high)
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's score interval, 95 %, of a proportion seen in `n` draws. (Wilson 1927)"""
+    centre = share + _Z * _Z / (2 * n)
+    spread = _Z * math.sqrt(share * (1 - share) / n + _Z * _Z / (4 * n * n))
+    scale = 1 + _Z * _Z / n
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def to_json(report: Report, verdict: Verdict | None = None) -> dict[str, Any]:
+    """The report as the published JSON (schema_version 1; :mod:`neuronqa.report.schema`)."""
     return {
         "schema_version": SCHEMA_VERSION,
         "sweep": report.sweep,
@@ -193,6 +253,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "entries": dict(report.states),
         "gates": {gate.rung.value: _gate(gate, report.withheld) for gate in report.gates},
         "gates_by_downloads": {gate.rung.value: _gate(gate, report.withheld) for gate in report.download_gates},
+        "gates_by_workloads": {gate.rung.value: _gate(gate, report.withheld) for gate in report.workload_gates},
+        "sampled": asdict(report.sampled) if report.sampled else None,
         "at_fault": {who.value: n for who, n in report.at_fault.items()},
         "evidence": {kind.value: n for kind, n in report.evidence.items()},
         "flattering": {rate.name: rate.rate for rate in report.flattering},
@@ -212,7 +274,11 @@ def to_json(report: Report) -> dict[str, Any]:
         "database": report.database,
         "causes": [cause_json(cluster) for cluster in report.causes],
         "cause_count": report.cause_count,
+        "waivers": [asdict(one) for one in report.waivers],
+        "grade": dict(report.grade),
+        "unlock": dict(report.unlock),
         "verdicts_are_for": VERDICTS_ARE_FOR,
+        "verdict": verdict.to_json() if verdict else None,
     }
 
 

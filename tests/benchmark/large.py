@@ -241,6 +241,7 @@ def _summary(planned: int) -> dict[str, Any]:
         "controls": {"planted": 0, "caught": 0},
         "withheld": {},
         "planned": planned,
+        "reuse": {"spared": 0, "drawn": 0, "disagreed": 0, "disagreeing": []},
     }
 
 

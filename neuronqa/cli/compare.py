@@ -1,0 +1,57 @@
+"""`neuronqa compare`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from neuronqa.cli.options import AsJson, Db
+from neuronqa.cli.output import out, print_json
+from neuronqa.errors import ExitCode
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+
+class Failing(StrEnum):
+    """Changes a comparison may be failed on."""
+
+    REGRESSED = "regressed"
+    SHIFTED = "shifted"
+    MASKED = "newly-masked"
+    NOT_RUN = "not-run"
+
+
+@app.command(help="Compare two sweeps, or exported Parquet files, entry by entry.")
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A sweep's name, or FILE.parquet: before.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same: after.")],
+    fail_on: Annotated[
+        list[Failing] | None,
+        typer.Option("--fail-on", help="Exit 1 if there is any that is not waived.", show_default=False),
+    ] = None,
+    confirm: Annotated[
+        int, typer.Option(min=0, max=20, help="Run every regressed case alone, so often on both builds.")
+    ] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Lines a change.")] = 20,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    from neuronqa.db.engine import open_engine
+    from neuronqa.report import compare as comparing
+    from neuronqa.report import export
+    from neuronqa.report.compare_text import render
+
+    with open_engine(db).connect() as connection:
+        found = comparing.compare(export.side(connection, a), export.side(connection, b))
+        if confirm and found.counts[comparing.Change.REGRESSED]:
+            from neuronqa.report.confirm import confirm as run_again
+
+            found = run_again(connection, found, confirm)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        out.print(render(found, limit))
+    bad = [line for asked in fail_on or () for line in found.of(comparing.Change(asked.value)) if not line.waived]
+    raise typer.Exit(int(ExitCode.GATE_MISSED if bad else ExitCode.DONE))

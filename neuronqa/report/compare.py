@@ -1,0 +1,220 @@
+"""Two sweeps, entry by entry: what regressed, what was fixed, and what nobody can say. Every entry is in one line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from neuronqa.domain.outcome import LADDER, Rung, Standing
+from neuronqa.errors import InvariantBroken
+
+SCHEMA_VERSION: Final = 1
+
+
+class Change(StrEnum):
+    """What became of an entry. Every pair of standings has exactly one."""
+
+    REGRESSED = "regressed"
+    """Was green, fails now."""
+    FIXED = "fixed"
+    """Failed, is green now."""
+    SHIFTED = "shifted"
+    """Fails by other causes now."""
+    MASKED = "newly-masked"
+    """Fails at a lower rung now, so that what it failed by is not reached."""
+    NEWLY_RUN = "newly-run"
+    NOT_RUN = "not-run"
+    """Was run, is not now."""
+    GONE = "gone"
+    """Is not registered any more."""
+    ADDED = "added"
+    """Was not registered before."""
+    GREEN = "green"
+    FAILING = "failing"
+    """Fails by the same causes."""
+    UNKNOWN = "unknown"
+    """Run in neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Where an entry stands in one sweep."""
+
+    standing: Standing
+    rung: str = ""
+    """The lowest rung it missed; empty for a green entry."""
+    outcome: str = ""
+    causes: frozenset[str] = frozenset()
+    """Keys of everything between it and green."""
+    waived: frozenset[str] = frozenset()
+    """Those of them that somebody put up with."""
+    downloads: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One of the two: a sweep, or what was exported of one."""
+
+    name: str
+    build: str
+    registered: int
+    entries: Mapping[str, Line]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """One entry on both sides."""
+
+    name: str
+    change: Change
+    before: Line | None
+    after: Line | None
+    confirmed: str = ""
+    """What running it again alone, equally often on both builds, came to; empty where that was not done."""
+
+    @property
+    def waived(self) -> bool:
+        """Is everything it fails by now put up with?"""
+        return self.after is not None and bool(self.after.causes) and self.after.causes <= self.after.waived
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Both sides and every entry of either."""
+
+    a: Side
+    b: Side
+    lines: tuple[Changed, ...] = field(repr=False)
+
+    @property
+    def counts(self) -> Counter[Change]:
+        return Counter(line.change for line in self.lines)
+
+    def of(self, change: Change) -> list[Changed]:
+        return [line for line in self.lines if line.change is change]
+
+    def to_json(self, limit: int = 500) -> dict[str, Any]:
+        """Counts, and up to `limit` lines of every change that is one."""
+        shown = (change for change in Change if change not in (Change.GREEN, Change.FAILING, Change.UNKNOWN))
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "a": {"name": self.a.name, "build": self.a.build, "registered": self.a.registered},
+            "b": {"name": self.b.name, "build": self.b.build, "registered": self.b.registered},
+            "counts": {change.value: self.counts[change] for change in Change},
+            "lines": {change.value: [_line_json(line) for line in self.of(change)[:limit]] for change in shown},
+            "causes": {
+                "regressed": _by_cause(self.of(Change.REGRESSED)),
+                "shifted": _by_cause(self.of(Change.SHIFTED)),
+            },
+        }
+
+
+def compare(a: Side, b: Side) -> Comparison:
+    """Put every entry of either side into one line. Raises InvariantBroken if the sums of either side do not hold."""
+    names = dict.fromkeys((*a.entries, *b.entries))
+    lines = tuple(
+        Changed(name=name, change=change(a.entries.get(name), b.entries.get(name)), before=before, after=after)
+        for name in names
+        for before, after in [(a.entries.get(name), b.entries.get(name))]
+    )
+    found = Comparison(a=a, b=b, lines=lines)
+    _conserve(found)
+    return found
+
+
+def change(before: Line | None, after: Line | None) -> Change:
+    """What became of an entry: total over every pair."""
+    if before is None or after is None:
+        return Change.ADDED if before is None else Change.GONE
+    match before.standing, after.standing:
+        case Standing.NOT_RUN, Standing.NOT_RUN:
+            return Change.UNKNOWN
+        case Standing.NOT_RUN, _:
+            return Change.NEWLY_RUN
+        case _, Standing.NOT_RUN:
+            return Change.NOT_RUN
+        case Standing.PASS, Standing.PASS:
+            return Change.GREEN
+        case Standing.PASS, _:
+            return Change.REGRESSED
+        case _, Standing.PASS:
+            return Change.FIXED
+        case _:
+            return _otherwise(before, after)
+
+
+def _otherwise(before: Line, after: Line) -> Change:
+    """It fails on both sides."""
+    if before.causes == after.causes and before.rung == after.rung:
+        return Change.FAILING
+    if _height(after.rung) < _height(before.rung) and not before.causes <= after.causes:
+        return Change.MASKED
+    return Change.SHIFTED if before.causes != after.causes else Change.FAILING
+
+
+def _height(rung: str) -> int:
+    return Rung(rung).height if rung else len(LADDER)
+
+
+def _conserve(found: Comparison) -> None:
+    counts = found.counts
+    for side, absent in ((found.a, Change.ADDED), (found.b, Change.GONE)):
+        total = sum(counts.values()) - counts[absent]
+        if total != side.registered:
+            raise InvariantBroken(
+                f"the comparison holds {total:,} entries of {side.name}, registered are {side.registered:,}",
+                hint="do not use this result; report it as a fault of neuronqa",
+            )
+
+
+def confirmed(found: Comparison, verdicts: Mapping[str, str]) -> Comparison:
+    """The same with what running regressed entries again came to: `verdicts` maps names to words.
+
+    The change itself stays: a second look labels, it does not decide.
+    """
+    lines = (replace(line, confirmed=verdicts.get(line.name, "")) for line in found.lines)
+    return replace(found, lines=tuple(lines))
+
+
+def numbered(entries: Iterable[tuple[str, Line]]) -> Iterator[tuple[str, Line]]:
+    """Ids are a catalog's own; where one lists an id twice, the second is another entry."""
+    seen: Counter[str] = Counter()
+    for name, line in entries:
+        seen[name] += 1
+        yield (name if seen[name] == 1 else f"{name} #{seen[name]}"), line
+
+
+def _by_cause(lines: Sequence[Changed]) -> list[dict[str, Any]]:
+    """How many entries each cause that was not there before stands in, most first."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for line in lines:
+        if line.after is not None:
+            before = line.before.causes if line.before else frozenset()
+            counted.update((key, line.after.outcome) for key in line.after.causes - before)
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return [{"key": key, "outcome": outcome, "entries": n} for (key, outcome), n in ordered]
+
+
+def _line_json(line: Changed) -> dict[str, Any]:
+    return {
+        "name": line.name,
+        "before": _side_json(line.before),
+        "after": _side_json(line.after),
+        "waived": line.waived,
+        "confirmed": line.confirmed,
+    }
+
+
+def _side_json(line: Line | None) -> dict[str, Any] | None:
+    if line is None:
+        return None
+    return {
+        "standing": line.standing.value,
+        "rung": line.rung,
+        "outcome": line.outcome,
+        "causes": sorted(line.causes),
+        "downloads": line.downloads,
+    }
