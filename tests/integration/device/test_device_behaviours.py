@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from neuronqa.device.neuron import build
-from neuronqa.device.neuron.adapter import NeuronAdapter
-from neuronqa.device.neuron.selftest import ranks
+from neuronqa.device.neuron.selftest import behaviour, ranks
 from neuronqa.device.neuron.selftest.behaviour import BEHAVIOURS, LIBRARIES, RANKED
 from neuronqa.domain.build import BuildOrder
 
@@ -21,7 +20,7 @@ for part in ("tensors", "training", "ecosystem", "libraries", "ranks"):
 
 
 def load() -> None:
-    NeuronAdapter().load(BuildOrder(device="neuron", profile="ideal", binary=str(build.ensure().path)))
+    behaviour.load(BuildOrder(device="neuron", profile="ideal", binary=str(build.ensure().path)))
 
 
 @pytest.mark.parametrize(
