@@ -48,34 +48,24 @@ def occurrences(
     messages = _messages(db, sweep_id, telling, kinds)
     first = func.min(t.attempt.c.id)
     position = func.min(t.blocker.c.position)
+    what = (
+        t.case.c.id,
+        t.case.c.workload_id,
+        t.workload.c.hash,
+        t.workload.c.family,
+        t.case.c.variant,
+        t.blocker.c.check,
+        t.blocker.c.kind,
+        t.blocker.c.detail,
+    )
     query = (
-        select(
-            t.case.c.id,
-            t.case.c.workload_id,
-            t.workload.c.hash,
-            t.workload.c.family,
-            t.case.c.variant,
-            t.blocker.c.check,
-            t.blocker.c.kind,
-            t.blocker.c.detail,
-            func.count(),
-            first,
-        )
+        select(*what, func.count(), first)
         .select_from(t.attempt)
         .join(t.blocker, t.blocker.c.attempt_id == t.attempt.c.id)
         .join(t.case, t.case.c.id == t.attempt.c.case_id)
         .join(t.workload, t.workload.c.id == t.case.c.workload_id)
         .where(queries.valid(sweep_id, kinds))
-        .group_by(
-            t.case.c.id,
-            t.case.c.workload_id,
-            t.workload.c.hash,
-            t.workload.c.family,
-            t.case.c.variant,
-            t.blocker.c.check,
-            t.blocker.c.kind,
-            t.blocker.c.detail,
-        )
+        .group_by(*what)
         .order_by(
             t.case.c.workload_id, t.case.c.id, first, t.blocker.c.check, position, t.blocker.c.kind, t.blocker.c.detail
         )

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from neuronqa.device.dispatch import DispatchRecording
 from neuronqa.device.outside import GRAPH_WAYS, Planted, operator, tracing
 from neuronqa.device.protocol import Device, Recording
 from neuronqa.domain.build import BuildOrder, BuildVector, Prepared
@@ -143,7 +143,7 @@ class CountingBackend:
         return counted
 
 
-class OpRecording(TorchDispatchMode):
+class OpRecording(DispatchRecording):
     """Counts the operators that pass the dispatcher, by name and dtype. Where each ran, it cannot know."""
 
     def __init__(self) -> None:
@@ -153,12 +153,6 @@ class OpRecording(TorchDispatchMode):
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
-
-    def start(self) -> None:
-        self.__enter__()  # type: ignore[no-untyped-call]
-
-    def stop(self) -> None:
-        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     @property
     def complete(self) -> bool:

@@ -15,15 +15,16 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
 from neuronqa.checks import operators
 from neuronqa.checks.tensors import Exempt, Measured
+from neuronqa.device.dispatch import DispatchRecording
 from neuronqa.device.outside import operator, tracing
 from neuronqa.device.protocol import Adapter, Device, Recording
 from neuronqa.domain.case import Dtype
-from neuronqa.domain.observation import MEMORY, Deviation, Observation, OpUse, Progress
+from neuronqa.domain.observation import MEMORY, Deviation, Observation, Progress
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.policy import Thresholds
 from neuronqa.worker import device_child
@@ -126,7 +127,7 @@ class _Searching(Watching):
         )
 
 
-class Search(TorchDispatchMode):
+class Search(DispatchRecording):
     """Compares every call as it passes. A recording like a device's own, so that it pauses with the harness."""
 
     supports_higher_order_operators = True
@@ -146,19 +147,6 @@ class Search(TorchDispatchMode):
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
-
-    def start(self) -> None:
-        self.__enter__()  # type: ignore[no-untyped-call]
-
-    def stop(self) -> None:
-        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-
-    def ops(self) -> tuple[OpUse, ...]:
-        return ()
-
-    @property
-    def complete(self) -> bool:
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -14,12 +14,12 @@ from types import FrameType
 from typing import Any, Final
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 import neuronqa
+from neuronqa.device.dispatch import DispatchRecording
 from neuronqa.device.outside import operator
 from neuronqa.device.protocol import Adapter, Device, Recording
-from neuronqa.domain.observation import OpUse, Progress
+from neuronqa.domain.observation import Progress
 from neuronqa.worker import device_child, exchange
 from neuronqa.worker.device_child import Watching
 from neuronqa.worker.reference import Build
@@ -59,26 +59,13 @@ class _Locating(Watching):
         return self.places
 
 
-class Places(TorchDispatchMode):
+class Places(DispatchRecording):
     """Notes each operator's first call. A recording like a device's own, so that it pauses with the harness."""
 
     def __init__(self, mark: Marks) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._mark = mark
         self.found: dict[str, tuple[str, int, str, str]] = {}
-
-    def start(self) -> None:
-        self.__enter__()  # type: ignore[no-untyped-call]
-
-    def stop(self) -> None:
-        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-
-    def ops(self) -> tuple[OpUse, ...]:
-        return ()
-
-    @property
-    def complete(self) -> bool:
-        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = operator(func)

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from neuronqa.device.dispatch import DispatchRecording
 from neuronqa.device.neuron.cost.engines import Engine
 from neuronqa.device.neuron.cost.estimate import Cost, Operand
 from neuronqa.device.neuron.cost.graphs import of_call, operands
@@ -39,7 +39,7 @@ class Event:
     """Bytes of device memory in use when it was done, as the device counts them."""
 
 
-class TimelineRecording(TorchDispatchMode):
+class TimelineRecording(DispatchRecording):
     """Notes every operator between `start` and `stop`. Views cost nothing and are no events."""
 
     def __init__(self, hardware: Hardware, memory: Callable[[], int]) -> None:
@@ -53,12 +53,6 @@ class TimelineRecording(TorchDispatchMode):
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
-
-    def start(self) -> None:
-        self.__enter__()  # type: ignore[no-untyped-call]
-
-    def stop(self) -> None:
-        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
