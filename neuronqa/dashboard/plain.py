@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from neuronqa.report.plain import is_formula
+
 SHOWN: Final = 20_000
 """Characters of one value on a page."""
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _KEPT: Final = frozenset("\n\t")
-_FORMULA: Final = tuple("=+-@\t\r")
 
 
 def visible(text: str) -> str:
@@ -43,4 +44,4 @@ def cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = visible(value)
-    return f"'{text}" if value.startswith(_FORMULA) else text
+    return f"'{text}" if is_formula(value) else text

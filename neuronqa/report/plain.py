@@ -40,8 +40,13 @@ def cell(value: Any) -> Any:
     """
     if isinstance(value, str):
         shown = visible(value)
-        return f"'{shown}" if shown.lstrip().startswith(_FORMULA) or value.startswith(_FORMULA) else shown
+        return f"'{shown}" if is_formula(value) else shown
     return value
+
+
+def is_formula(text: str) -> bool:
+    """Would a spreadsheet compute this?"""
+    return text.startswith(_FORMULA) or visible(text).lstrip().startswith(_FORMULA)
 
 
 def command(text: str) -> str:

@@ -44,7 +44,7 @@ def test_a_long_text_is_cut_and_says_so() -> None:
     assert visible("x" * (SHOWN + 1)) == "x" * SHOWN + f" … ({SHOWN + 1:,} characters in all)"
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", " =1", "\n@x"])
 def test_no_text_is_a_formula(text: str) -> None:
     assert str(cell(text))[0] == "'"
     assert (cell(-1), cell(None), cell("a=b")) == (-1, None, "a=b")
