@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from neuronqa.domain.case import Dtype, Mode, Phase, Variant
+from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.job import AttemptResult, Job, JobResult
 from neuronqa.domain.workload import HfSpec
 from neuronqa.errors import NeuronQAError
@@ -117,12 +117,12 @@ class CaseActor:
     def _work_through(self, job: Job, runner: JobRunner) -> JobResult:
         if isinstance(job.workload.spec, HfSpec):
             self._supervisor.share([job.workload.spec.module])
-        references: dict[tuple[Dtype, Phase], Reference] = {}
+        references: dict[Variant, Reference] = {}
         attempts: list[AttemptResult] = []
         for ticket in job.tickets:
-            key = (ticket.variant.dtype, ticket.variant.phase)
+            key = replace(ticket.variant, mode=Mode.EAGER)
             if key not in references:
-                references[key] = self._reference(job, Variant(Mode.EAGER, *key), runner)
+                references[key] = self._reference(job, key, runner)
             attempts += runner.attempts(ticket, references[key])
         return JobResult(
             workload=job.workload.hash,
