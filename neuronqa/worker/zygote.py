@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn
 from neuronqa.worker import child, confine, frames, linux, processes
 from neuronqa.worker.confine import Confinement
 
-TRUSTED_PREFIX: Final = "transformers.models."
+TRUSTED_PREFIXES: Final = ("transformers.models.", "torch.")
 """Modules that may be imported before a fork on request: code that was installed, never what a catalog names."""
 
 _THREADS: Final = Path("/proc/self/task")

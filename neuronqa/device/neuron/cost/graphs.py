@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import torch
 from torch import fx
-from torch.utils._pytree import tree_leaves
 
-from neuronqa.device.neuron.cost.estimate import Cost, Operand, estimate
+from neuronqa.device.neuron.cost import flex
+from neuronqa.device.neuron.cost.estimate import Cost, estimate
+from neuronqa.device.neuron.cost.operands import operands
 from neuronqa.device.neuron.profile import Hardware
 
 COMPILE_FIXED_S: Final = 2.0
@@ -82,18 +83,11 @@ def _costs(graph: fx.Graph, hardware: Hardware) -> Iterator[Cost]:
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
             inputs = fx.node.map_arg((node.args, node.kwargs), lambda argument: argument.meta.get("val"))
             yield of_call(node.target, inputs, node.meta.get("val"), hardware)
+        elif node.op == "call_function" and "flex_attention" in getattr(node.target, "__name__", ""):
+            yield from flex.costs(node, hardware)
 
 
 def of_call(op: torch._ops.OpOverload, inputs: Any, outputs: Any, hardware: Hardware) -> Cost:
     """The cost of one call with these tensors, fake or real."""
     base = op._schema.name.partition("::")[2]
     return estimate(base, operands(inputs), operands(outputs), hardware)
-
-
-def operands(value: Any) -> list[Operand]:
-    """Every tensor in `value`, in order."""
-    return [
-        Operand(tuple(int(size) for size in leaf.shape), str(leaf.dtype).removeprefix("torch."))
-        for leaf in tree_leaves(value)
-        if isinstance(leaf, torch.Tensor)
-    ]
