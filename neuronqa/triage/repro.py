@@ -193,7 +193,7 @@ def _candidates(subject: Subject, place: Path) -> Iterator[tuple[Grain, str]]:
         yield Grain.FACTORY, scripts.factory(head(spec.factory), anyhow, spec.factory, arguments, spec.seed)
     elif not {MODEL_FILE, LOSS_FILE} <= found:
         (place / "workload.json").write_text(json.dumps(subject.workload.to_json()), encoding="utf-8")
-        yield Grain.WORKLOAD, scripts.workload(head(f"{spec.class_name}, built by neuronqa"), anyhow)
+        yield Grain.WORKLOAD, scripts.workload(head(f"{failing.class_name}, built by neuronqa"), anyhow)
 
 
 def _tried(subject: Subject, bench: Bench, place: Path, grain: Grain, text: str) -> Repro:
