@@ -11,10 +11,10 @@ from neuronqa.sweep.policies import load_policy
 
 
 def workloads(name: str) -> list[Workload]:
-    return [Workload.from_json(entry.workload or {}) for entry in catalog.open(name).entries()]
+    return [Workload.from_json(entry.workload) for entry in catalog.open(name).entries() if entry.workload]
 
 
-@pytest.mark.parametrize("name", ["aten", "flex-attention"])
+@pytest.mark.parametrize("name", ["aten", "flex-attention", "generate"])
 def test_every_suite_has_a_policy_of_its_own_and_no_workload_twice(name: str) -> None:
     policy = load_policy(catalog.own_policy(name))
     assert policy.variants
@@ -43,3 +43,11 @@ def test_aten_lists_every_operator_that_this_pytorch_tests() -> None:
 
     names = {f"{one.name}.{one.variant_test_name}" if one.variant_test_name else one.name for one in op_db}
     assert {one.spec.op for one in workloads("aten") if isinstance(one.spec, OpSpec)} == names
+
+
+def test_generate_lists_every_causal_language_model_of_this_transformers() -> None:
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    listed = [entry.model_type for entry in catalog.open("generate").entries() if entry.config]
+    assert sorted(listed) == sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    assert {variant.phase for variant in load_policy("decoding").variants} == {Phase.GENERATE}

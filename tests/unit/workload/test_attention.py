@@ -1,4 +1,4 @@
-"""FlexAttention's cases: our plain reference is attention, each modification changes it, and the whole size is asked."""
+"""FlexAttention's cases: the plain reference is attention, each modification changes it, the whole size is asked."""
 
 from dataclasses import replace
 

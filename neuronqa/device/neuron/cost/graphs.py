@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import fx
 
 from neuronqa.device.neuron.cost import flex
+from neuronqa.device.neuron.cost.compile_time import compile_seconds
 from neuronqa.device.neuron.cost.estimate import Cost, estimate
 from neuronqa.device.neuron.cost.operands import operands
 from neuronqa.device.neuron.profile import Hardware
-
-COMPILE_FIXED_S: Final = 2.0
-COMPILE_S_PER_OPERATOR: Final = 0.02
-COMPILE_S_PER_INSTRUCTION: Final = 1e-4
-"""Ours. They put a two-layer model at seconds, a truncated one of 8 B parameters at half a minute to one and a half,
-and a full one at minutes, which is what the SDK's tutorials tell; no per-operator figure is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +32,6 @@ class GraphCost:
     def compile_s(self) -> float:
         """How long the compiler would take."""
         return compile_seconds(self.operators, self.instructions)
-
-
-def compile_seconds(operators: int, instructions: int) -> float:
-    """The modelled time to compile a graph of so many operators and instructions."""
-    return COMPILE_FIXED_S + COMPILE_S_PER_OPERATOR * operators + COMPILE_S_PER_INSTRUCTION * instructions
 
 
 def total(costs: Iterable[Cost]) -> GraphCost:
