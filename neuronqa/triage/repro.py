@@ -30,7 +30,16 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import relaxed
 from neuronqa.domain.outcome import Kind, Outcome, Standing
 from neuronqa.domain.policy import Policy
-from neuronqa.domain.repro import ABOUT_FILE, LOSS_FILE, MODEL_FILE, OPERATOR_FILE, SCRIPT_FILE, Grain, Repro
+from neuronqa.domain.repro import (
+    ABOUT_FILE,
+    CALLED_FILE,
+    LOSS_FILE,
+    MODEL_FILE,
+    OPERATOR_FILE,
+    SCRIPT_FILE,
+    Grain,
+    Repro,
+)
 from neuronqa.domain.workload import HfSpec, ModuleSpec, Workload
 from neuronqa.errors import BadInput
 from neuronqa.sweep.request import SweepRequest
@@ -177,10 +186,11 @@ def _candidates(subject: Subject, place: Path) -> Iterator[tuple[Grain, str]]:
         return scripts.head(str(failing.outcome), what, failing.variant, device, subject.profile)
 
     if OPERATOR_FILE in found:
-        writes = name.split(".")[0].endswith("_")
+        called = str(json.loads((place / CALLED_FILE).read_text(encoding="ascii")))
+        what = f"{called} as {failing.class_name} calls it"
         yield (
             Grain.OPERATOR,
-            scripts.operator(head(f"{name} as {failing.class_name} calls it"), tail, name, writes=writes),
+            scripts.operator(head(what), tail, called, writes=_writes(called)),
         )
     if isinstance(spec, HfSpec) and {MODEL_FILE, LOSS_FILE} <= found:
         own = json.loads((place / LOSS_FILE).read_text(encoding="ascii")) == "own"
@@ -246,7 +256,7 @@ def _keep(place: Path, folder: Path, grain: Grain) -> None:
     """Leave what the script of this grain reads, and nothing else."""
     unread = {OPERATOR_FILE} if grain is not Grain.OPERATOR else {MODEL_FILE, "config.json"}
     for file in place.iterdir():
-        if file.is_file() and file.name not in unread | {LOSS_FILE}:
+        if file.is_file() and file.name not in unread | {LOSS_FILE, CALLED_FILE}:
             shutil.copyfile(file, folder / file.name)
 
 
@@ -256,3 +266,8 @@ def _about(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise BadInput("not a folder that `neuronqa repro` wrote", where=str(folder)) from error
     return about
+
+
+def _writes(name: str) -> bool:
+    """`aten::add_.Tensor` writes into its first argument."""
+    return name.partition(".")[0].endswith("_")
