@@ -36,6 +36,7 @@ OUTFITS: Final = {
     "neuron": zygote.Settings(
         preload=(*PRELOAD, "neuronqa.device.neuron.adapter"), warm="neuronqa.device.neuron.warm:warm_compile"
     ),
+    "cpu:inductor": zygote.Settings(preload=PRELOAD, warm="neuronqa.device.inductor:warm_compile"),
 }
 
 log = logging.getLogger(__name__)
