@@ -1,7 +1,7 @@
 """The products of the matmul suite at full size: modelled time and share of the peak, device by device.
 
-Nothing here is measured. A Trainium line is the cost model's, of one logical core; a GPU line is a roofline of published
-peaks, which no kernel beats and most miss.
+Nothing here is measured. A Trainium line is the cost model's, of one logical core; a GPU line is a roofline of
+published peaks, which no kernel beats and most miss.
 """
 
 from __future__ import annotations
