@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from neuronqa.db.rows import AttemptRecord
-from neuronqa.domain.case import AttemptKind, Case, Dtype, Phase, Variant
+from neuronqa.domain.case import AttemptKind, Case, Mode, Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import strict
 from neuronqa.domain.job import AttemptResult, JobResult, ReferenceResult, Ticket
@@ -22,14 +22,14 @@ SILENCE: Final = "The worker finished the job without a word on this."
 
 def records(assignment: Assignment, result: JobResult, device: str) -> list[AttemptRecord]:
     """Every attempt of a finished job. A ticket nobody reported on is `infra:harness`, never silently absent."""
-    references = {(r.variant.dtype, r.variant.phase): r for r in result.references}
+    references = {r.variant: r for r in result.references}
     attempts = [a for a in result.attempts if (a.probe_of or a.ticket) in assignment.kinds]
     reported = {attempt.ticket for attempt in attempts if not attempt.probe_of}
     attempts += [_silence(ticket) for ticket in assignment.job.tickets if ticket.id not in reported]
-    charged: set[tuple[Dtype, Phase]] = set()
+    charged: set[Variant] = set()
     out = []
     for attempt in attempts:
-        key = (attempt.variant.dtype, attempt.variant.phase)
+        key = replace(attempt.variant, mode=Mode.EAGER)
         reference = references.get(key)
         extra = reference.exit.cpu_s if reference is not None and key not in charged else 0.0
         charged.add(key)

@@ -60,9 +60,16 @@ def bench(row: SweepRow) -> Iterator[Bench]:
             where=row.build_hash[:12],
             hint="check out what it was made of; results of two builds are never mixed",
         )
-    actor = CaseActor(request.device)
+    with bench_of(prepared.order, Policy.from_json(row.policy)) as ready:
+        yield ready
+
+
+@contextmanager
+def bench_of(order: BuildOrder, policy: Policy) -> Iterator[Bench]:
+    """A prepared build, ready to run."""
+    actor = CaseActor(order.device)
     try:
         actor.ready()
-        yield Bench(actor, prepared.order, Policy.from_json(row.policy))
+        yield Bench(actor, order, policy)
     finally:
         actor.close()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from neuronqa.domain.case import Dtype, Mode, Phase, Variant
+from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.job import AttemptResult, Job, JobResult
 from neuronqa.domain.workload import OP_TESTS, AttentionSpec, HfSpec, OpSpec
 from neuronqa.errors import NeuronQAError
@@ -116,12 +116,12 @@ class CaseActor:
 
     def _work_through(self, job: Job, runner: JobRunner) -> JobResult:
         self._supervisor.share(_modules(job))
-        references: dict[tuple[Dtype, Phase], Reference] = {}
+        references: dict[Variant, Reference] = {}
         attempts: list[AttemptResult] = []
         for ticket in job.tickets:
-            key = (ticket.variant.dtype, ticket.variant.phase)
+            key = replace(ticket.variant, mode=Mode.EAGER)
             if key not in references:
-                references[key] = self._reference(job, Variant(Mode.EAGER, *key), runner)
+                references[key] = self._reference(job, key, runner)
             attempts += runner.attempts(ticket, references[key])
         return JobResult(
             workload=job.workload.hash,
