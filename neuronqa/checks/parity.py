@@ -246,7 +246,8 @@ def _power(seen: Seen, measured: list[Measured]) -> Finding | None:
         return no_power(Check.PARITY, "every output is exempt, so a wrong one could pass", detail="outputs", **facts)
     gradients = sum(one.yardstick.group == "grad" for one in measured)
     needed = seen.thresholds.parity_coverage * gradients
-    if seen.variant.phase is Phase.TRAIN and deciding["grad"] <= needed:
+    wanted = seen.variant.phase is Phase.TRAIN or (seen.variant.phase is Phase.GRADIENT and gradients > 0)
+    if wanted and deciding["grad"] <= needed:
         words = f"only {deciding['grad']} of {gradients} gradient tensors can decide anything"
         return no_power(Check.PARITY, words, detail="gradients", **facts)
     return None

@@ -21,6 +21,7 @@ VERBS: Final = {
     "report": "Print a sweep's report.",
     "compare": "Compare two sweeps, entry by entry.",
     "triage": "Root causes and what each blocks.",
+    "repro": "Write a small script that shows one failure.",
     "reference": "Record another device's results to compare with.",
     "controls": "Plant faults, and say which check noticed what.",
     "profile": "Draw a case's timeline on the simulated device.",

@@ -29,14 +29,22 @@ GO_WITH_RESUME: Final = ("resume", "workers", "address", "gate", "baseline", "db
 def sweep(
     ctx: typer.Context,
     catalog: Annotated[
-        str | None, typer.Option(metavar="NAME|DIR", help="Catalog: top-100k, mini, or a folder.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME|DIR", help="Catalog: top-100k, mini, a suite (aten, ...), or a folder.", show_default=False
+        ),
     ] = None,
     select: Annotated[
         str, typer.Option(metavar="EXPR", help="Sweep a part, e.g. 'type:llama' or 'top-500'; a catalog of its own.")
     ] = "",
     policy: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="What must pass: gating, quick, thorough, or a file.")
-    ] = "gating",
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="What must pass: gating, quick, thorough, or a file (default: the catalog's own, else gating).",
+            show_default=False,
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="Device: neuron, cpu:inductor, or another accelerator.")] = "neuron",
     profile: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="What the simulated device can do.")
@@ -91,6 +99,7 @@ def sweep(
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
+    from neuronqa import catalog as catalogs
     from neuronqa.cli.progress import SweepProgress
     from neuronqa.db.engine import database_url, over_network
     from neuronqa.report.selection import results_in
@@ -98,18 +107,19 @@ def sweep(
     from neuronqa.sweep.cluster_fleet import EVERY, cluster_fleet
     from neuronqa.sweep.local_fleet import local_fleet
     from neuronqa.sweep.policies import GateExpression, load_policy
-    from neuronqa.sweep.request import SweepRequest, default_workers
+    from neuronqa.sweep.request import DEFAULT_POLICY, SweepRequest, default_workers
     from neuronqa.sweep.run import resume_sweep, run_sweep
 
     if (catalog is None) == (resume is None):
         raise UsageError("name either a catalog or a sweep to resume", hint="e.g. --catalog top-100k")
+    chosen = policy or (catalogs.own_policy(catalog) if catalog else "") or DEFAULT_POLICY
     seconds = None if budget is None else parse_budget(budget)
     if resume is not None:
         _check_kept(ctx)
     if baseline is not None:
         _check_baseline(baseline, db)
     if gate is not None:
-        GateExpression.parse(gate, load_policy(policy) if resume is None else _policy_of(resume, db))
+        GateExpression.parse(gate, load_policy(chosen) if resume is None else _policy_of(resume, db))
     on_this_machine = partial(local_fleet, private=not over_network(database_url(db)))
 
     def make_fleet(request: SweepRequest, prepared: Prepared) -> AbstractContextManager[Fleet]:
@@ -122,7 +132,7 @@ def sweep(
             request = SweepRequest(
                 catalog=catalog or "",
                 select=select,
-                policy=policy,
+                policy=chosen,
                 device=device,
                 profile=profile,
                 overlays=tuple(overlay or ()),

@@ -13,6 +13,7 @@ from neuronqa.sweep.policies import Narrowing
 
 DEFAULT_PROFILE: Final = "trn2-sdk2.33"
 DEFAULT_DEVICE: Final = "neuron"
+DEFAULT_POLICY: Final = "gating"
 
 
 def default_workers() -> int:
@@ -27,7 +28,7 @@ class SweepRequest:
     catalog: str
     workers: int
     select: str = ""
-    policy: str = "gating"
+    policy: str = DEFAULT_POLICY
     device: str = DEFAULT_DEVICE
     profile: str = DEFAULT_PROFILE
     overlays: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.job import AttemptResult, Job, JobResult
-from neuronqa.domain.workload import HfSpec
+from neuronqa.domain.workload import OP_TESTS, AttentionSpec, HfSpec, OpSpec
 from neuronqa.errors import NeuronQAError
 from neuronqa.worker import folders, zygote
 from neuronqa.worker.folders import WorkFolder
@@ -37,6 +37,7 @@ OUTFITS: Final = {
     "neuron": zygote.Settings(
         preload=(*PRELOAD, "neuronqa.device.neuron.adapter"), warm="neuronqa.device.neuron.warm:warm_compile"
     ),
+    "cpu:inductor": zygote.Settings(preload=PRELOAD, warm="neuronqa.device.inductor:warm_compile"),
 }
 
 log = logging.getLogger(__name__)
@@ -126,8 +127,7 @@ class CaseActor:
             self._shelf.trim()
 
     def _work_through(self, job: Job, runner: JobRunner) -> JobResult:
-        if isinstance(job.workload.spec, HfSpec):
-            self._supervisor.share([job.workload.spec.module])
+        self._supervisor.share(_modules(job))
         references: dict[Variant, Reference] = {}
         attempts: list[AttemptResult] = []
         for ticket in job.tickets:
@@ -147,3 +147,16 @@ class CaseActor:
     def _reference(self, job: Job, variant: Variant, runner: JobRunner) -> Reference:
         steps = job.thresholds.train_steps
         return self._shelf.reference(job.workload, variant, steps, partial(runner.reference, variant))
+
+
+def _modules(job: Job) -> list[str]:
+    """Slow imports of the job's children that are better done once."""
+    match job.workload.spec:
+        case HfSpec() as spec:
+            return [spec.module]
+        case OpSpec():
+            return [OP_TESTS]
+        case AttentionSpec():
+            return ["torch.nn.attention.flex_attention"]
+        case _:
+            return []

@@ -50,7 +50,7 @@ class Supervisor:
     def share(self, modules: Sequence[str]) -> None:
         """Import installed modelling modules before the next fork, so that no child needs to. Others are left out."""
         handle = self.start()
-        fresh = [name for name in modules if name.startswith(zygote.TRUSTED_PREFIX)]
+        fresh = [name for name in modules if name.startswith(zygote.TRUSTED_PREFIXES)]
         fresh = [name for name in fresh if name not in handle.shared and name not in self._deadly]
         if not fresh:
             return
