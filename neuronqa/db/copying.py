@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import IntegrityError as Refused
 
-from neuronqa.db.engine import shown
-from neuronqa.errors import EnvironmentFault
+from neuronqa.db.engine import is_away, shown
+from neuronqa.errors import DatabaseAway, EnvironmentFault
 
 
 def copy(db: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -35,7 +35,8 @@ def copy(db: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> Non
         raise Refused(f"COPY {table.name}", None, error) from error
     except Error as error:
         reason = (str(error).splitlines() or ["no reason given"])[0]
-        raise EnvironmentFault(f"the database failed: {reason}", where=shown(db.engine.url)) from error
+        kind = DatabaseAway if is_away("postgresql", error) else EnvironmentFault
+        raise kind(f"the database failed: {reason}", where=shown(db.engine.url)) from error
 
 
 def _processor(db: Connection, table: Table, name: str) -> Callable[[Any], Any]:

@@ -28,6 +28,7 @@ from neuronqa.domain.ladder import EntryState
 from neuronqa.domain.plan import PlanGroup
 from neuronqa.domain.policy import Policy
 from neuronqa.domain.workload import Workload
+from neuronqa.errors import EnvironmentFault
 
 CHUNK = 1000
 Item = TypeVar("Item")
@@ -55,7 +56,28 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._terms: dict[int, int] = {}
+        """Sweep -> the term in which this driver holds it."""
         self._insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+
+    def take_up(self, sweep_id: int) -> None:
+        """Become the sweep's driver: from now on, whoever drove it before is refused."""
+        raised = (
+            update(t.sweep).where(t.sweep.c.id == sweep_id).values(term=t.sweep.c.term + 1).returning(t.sweep.c.term)
+        )
+        with self.engine.begin() as db:
+            self._terms[sweep_id] = int(db.execute(raised).scalar_one())
+
+    def _fence(self, db: Connection, sweep_id: int) -> None:
+        """Let nobody take the sweep up before this transaction ends. Raises EnvironmentFault if somebody has."""
+        held = self._terms.get(sweep_id)
+        if held is None:
+            return
+        now = db.execute(select(t.sweep.c.term).where(t.sweep.c.id == sweep_id).with_for_update(read=True)).scalar()
+        if now != held:
+            raise EnvironmentFault(
+                "another driver has taken this sweep up", hint="nothing is lost: what it has not executed, it will"
+            )
 
     def known_plan(self, key: str) -> int | None:
         """The id of the plan stored under `key`, if there is one."""
@@ -131,6 +153,7 @@ class Store:
         if not records:
             return
         with self.engine.begin() as db:
+            self._fence(db, sweep_id)
             fresh = self._unseen(db, records)
             case_ids = self._case_ids(db, [record.case for record in fresh])
             bodies = rows.Bodies.of(fresh)
@@ -179,12 +202,14 @@ class Store:
     def save_standings(self, sweep_id: int, standings: Iterable[tuple[int, EntryState]]) -> None:
         """Replace the kept answer of the entry-state function for every group of the sweep's plan."""
         with self.engine.begin() as db:
+            self._fence(db, sweep_id)
             db.execute(t.standing.delete().where(t.standing.c.sweep_id == sweep_id))
             self._bulk(db, t.standing, (rows.standing_row(sweep_id, group_id, state) for group_id, state in standings))
 
     def finish_sweep(self, sweep_id: int, state: str, wall_s: float, summary: Mapping[str, Any] | None) -> None:
         """Close a sweep (or a leg of it): `wall_s` is added to what earlier legs took."""
         with self.engine.begin() as db:
+            self._fence(db, sweep_id)
             db.execute(
                 update(t.sweep)
                 .where(t.sweep.c.id == sweep_id)

@@ -7,9 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
+from neuronqa.db.patience import patiently
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
 from neuronqa.domain.case import AttemptKind
@@ -210,7 +212,7 @@ class Driver:
         rows = sum(len(record.findings) for record in self._pending)
         if not self._pending or not (force or rows >= FLUSH_ROWS or time.monotonic() - self._flushed >= FLUSH_S):
             return
-        self._store.write(self._deal.sweep_id, self._pending)
+        patiently(partial(self._store.write, self._deal.sweep_id, self._pending))
         self._pending = []
         self._flushed = time.monotonic()
 
