@@ -263,7 +263,8 @@ class Store:
         by_ticket: dict[str, AttemptRecord] = {}
         for record in records:
             by_ticket.setdefault(record.ticket, record)
-        seen = db.execute(select(t.attempt.c.ticket).where(t.attempt.c.ticket.in_(list(by_ticket)))).scalars()
+        there = copying.among(db, t.attempt.c.ticket, list(by_ticket))
+        seen = db.execute(select(t.attempt.c.ticket).where(there)).scalars()
         for ticket in seen:
             del by_ticket[ticket]
         return list(by_ticket.values())
@@ -292,7 +293,7 @@ class Store:
     def _ids_by_hash(self, db: Connection, table: Table, hashes: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for chunk in _chunks(dict.fromkeys(hashes), 500):
-            stored = db.execute(select(table.c.hash, table.c.id).where(table.c.hash.in_(chunk)))
+            stored = db.execute(select(table.c.hash, table.c.id).where(copying.among(db, table.c.hash, chunk)))
             found.update({row.hash: row.id for row in stored})
         return found
 
@@ -307,20 +308,28 @@ class Store:
         if not bodies:
             return {}
         packed = [{"sha256": sha, "size": len(body), "data": zlib.compress(body, 6)} for sha, body in bodies.items()]
+        found = self._add_blobs(db, packed)
+        for chunk in _chunks([sha for sha in bodies if sha not in found], 500):
+            there = copying.among(db, t.blob.c.sha256, chunk)
+            stored = db.execute(select(t.blob.c.sha256, t.blob.c.id).where(there))
+            found.update({row.sha256: row.id for row in stored})
+        return found
+
+    def _add_blobs(self, db: Connection, packed: Sequence[rows.Row]) -> dict[str, int]:
+        if db.dialect.name == "postgresql":
+            return copying.add_blobs(db, packed)
         fresh = (
             self._insert(t.blob)
             .on_conflict_do_nothing(index_elements=["sha256"])
             .returning(t.blob.c.sha256, t.blob.c.id)
         )
-        found = {row.sha256: row.id for row in db.execute(fresh, packed)}
-        for chunk in _chunks([sha for sha in bodies if sha not in found], 500):
-            stored = db.execute(select(t.blob.c.sha256, t.blob.c.id).where(t.blob.c.sha256.in_(chunk)))
-            found.update({row.sha256: row.id for row in stored})
-        return found
+        return {row.sha256: row.id for row in db.execute(fresh, packed)}
 
     def _new_ids(self, db: Connection, table: Table, new: Sequence[rows.Row]) -> list[int]:
         if not new:
             return []
+        if db.dialect.name == "postgresql":
+            return copying.new_ids(db, table, new)
         statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
         return list(db.execute(statement, new).scalars())
 
