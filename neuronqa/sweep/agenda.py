@@ -54,14 +54,20 @@ class Agenda:
                 for variant in self.variants:
                     yield Case(workload=workload, device=self.request.device, variant=variant)
 
-    def jobs(self, order: BuildOrder) -> Iterator[Assignment]:
-        """A job for every workload with planned cases that nobody has executed, in the planned order."""
+    @property
+    def widths(self) -> list[int]:
+        """On how many ranks cases run, fewest first. A fleet is laid out for one width at a time."""
+        return sorted({variant.ranks for variant in self.variants})
+
+    def jobs(self, order: BuildOrder, ranks: int) -> Iterator[Assignment]:
+        """A job for every workload with planned cases on so many ranks that nobody has executed, in planned order."""
         after = -1
         while page := self._page(after):
             after = page[-1].position
             with self.engine.connect() as db:
                 bodies = queries.workloads(db, list(dict.fromkeys(one.workload for one in page)))
-            for workload, cases in groupby(page, key=lambda one: one.workload):
+            wide = (one for one in page if one.variant.ranks == ranks)
+            for workload, cases in groupby(wide, key=lambda one: one.workload):
                 yield self.assignment(bodies[workload], [one.variant for one in cases], AttemptKind.RECORD, order)
 
     def assignment(

@@ -88,13 +88,18 @@ def run_sweep(
 
 
 def resume_sweep(
-    name: str, db: str | None, workers: int | None, display: SweepDisplay, make_fleet: FleetMaker
+    name: str,
+    db: str | None,
+    workers: int | None,
+    display: SweepDisplay,
+    make_fleet: FleetMaker,
+    address: str | None = None,
 ) -> Swept:
     """Go on where a sweep was interrupted: every planned case without a result, then controls and audits."""
     with _database(db, create=False) as engine:
         with engine.connect() as connection:
             row = queries.sweep(connection, name)
-        request = SweepRequest.kept(row.options, workers)
+        request = SweepRequest.kept(row.options, workers, address)
         prepared = _prepare(request, display)
         if prepared.vector.hash != row.build_hash:
             raise BadInput(
