@@ -79,6 +79,7 @@ def run_sweep(
         header = _header(request, policy, plan_id, prepared)
         sweep_id = store.create_sweep(header)
         with sweep_lock(engine, sweep_id):
+            store.take_up(sweep_id)
             agenda = load_agenda(engine, header.name, request, policy)
             store.plan_cases(sweep_id, agenda.cases())
             if not request.fresh:
@@ -109,6 +110,7 @@ def resume_sweep(
             )
         store = Store(engine)
         with sweep_lock(engine, row.id):
+            store.take_up(row.id)
             store.reopen_sweep(row.id)
             agenda = load_agenda(engine, row.name, request, Policy.from_json(row.policy))
             return _execute(agenda, store, prepared, display, make_fleet)
