@@ -63,6 +63,10 @@ class EnvironmentFault(NeuronQAError):
     exit_code = ExitCode.ENVIRONMENT
 
 
+class DatabaseAway(EnvironmentFault):
+    """The database server cannot be reached, or ended the connection. What was not committed is not there."""
+
+
 class InvariantBroken(NeuronQAError):
     """A sum that must hold does not: a fault of ours, and the result must not be believed."""
 

@@ -26,6 +26,14 @@ class Fleet(Protocol):
         """Workers that are ready now."""
         ...
 
+    def check_room(self, ranks: int) -> None:
+        """Raises EnvironmentFault if no node can hold a case on this many ranks."""
+        ...
+
+    def lay_out(self, ranks: int) -> None:
+        """Have slots for cases on this many ranks each; nothing may be in flight. Raises like :meth:`check_room`."""
+        ...
+
     def await_first(self) -> None:
         """Return once a worker is ready. Raises EnvironmentFault if none can be started."""
         ...

@@ -79,6 +79,7 @@ def run_sweep(
         header = _header(request, policy, plan_id, prepared)
         sweep_id = store.create_sweep(header)
         with sweep_lock(engine, sweep_id):
+            store.take_up(sweep_id)
             agenda = load_agenda(engine, header.name, request, policy)
             store.plan_cases(sweep_id, agenda.cases())
             if not request.fresh:
@@ -88,13 +89,18 @@ def run_sweep(
 
 
 def resume_sweep(
-    name: str, db: str | None, workers: int | None, display: SweepDisplay, make_fleet: FleetMaker
+    name: str,
+    db: str | None,
+    workers: int | None,
+    display: SweepDisplay,
+    make_fleet: FleetMaker,
+    address: str | None = None,
 ) -> Swept:
     """Go on where a sweep was interrupted: every planned case without a result, then controls and audits."""
     with _database(db, create=False) as engine:
         with engine.connect() as connection:
             row = queries.sweep(connection, name)
-        request = SweepRequest.kept(row.options, workers)
+        request = SweepRequest.kept(row.options, workers, address)
         prepared = _prepare(request, display)
         if prepared.vector.hash != row.build_hash:
             raise BadInput(
@@ -104,6 +110,7 @@ def resume_sweep(
             )
         store = Store(engine)
         with sweep_lock(engine, row.id):
+            store.take_up(row.id)
             store.reopen_sweep(row.id)
             agenda = load_agenda(engine, row.name, request, Policy.from_json(row.policy))
             return _execute(agenda, store, prepared, display, make_fleet)

@@ -22,6 +22,7 @@ from neuronqa.errors import NeuronQAError
 from neuronqa.worker import folders, zygote
 from neuronqa.worker.folders import WorkFolder
 from neuronqa.worker.judging import Judge
+from neuronqa.worker.parcel import Parcel, Unpacked
 from neuronqa.worker.runner import JobRunner, Reference
 from neuronqa.worker.shelf import Shelf
 from neuronqa.worker.supervisor import Supervisor
@@ -39,6 +40,7 @@ OUTFITS: Final = {
     "neuron": zygote.Settings(
         preload=(*PRELOAD, "neuronqa.device.neuron.adapter"), warm="neuronqa.device.neuron.warm:warm_compile"
     ),
+    "cpu:inductor": zygote.Settings(preload=PRELOAD, warm="neuronqa.device.inductor:warm_compile"),
 }
 
 log = logging.getLogger(__name__)
@@ -58,12 +60,21 @@ def versions() -> dict[str, str]:
 class CaseActor:
     """One device slot. To be used on the main thread of its process, one call at a time."""
 
-    def __init__(self, device: str = "neuron", settings: zygote.Settings | None = None) -> None:
+    def __init__(
+        self,
+        device: str = "neuron",
+        settings: zygote.Settings | None = None,
+        node: str = "",
+        parcel: Parcel | None = None,
+    ) -> None:
+        """`node`: the name that results carry of the machine this runs on, where it has one among others; `parcel`:
+        what orders name, where that was made on another machine."""
         self._work = WorkFolder()
+        self._unpacked = Unpacked(parcel or Parcel({}), self._work.path / "parcel")
         self._supervisor = Supervisor(self._work.path, settings or outfit(device))
         self._judge = Judge()
         self._shelf = Shelf(self._work.path / "references")
-        self._node = platform.node()
+        self._node = node or platform.node()
         self._name = f"{self._node}/{os.getpid()}"
         self._numbers = itertools.count(1)
 
@@ -117,7 +128,8 @@ class CaseActor:
         folder = self._work.path / f"job-{next(self._numbers)}"
         try:
             folder.mkdir(mode=0o700)
-            return self._work_through(job, JobRunner(self._supervisor, self._judge, job, folder))
+            here = replace(job, tickets=tuple(replace(t, order=self._unpacked.here(t.order)) for t in job.tickets))
+            return self._work_through(here, JobRunner(self._supervisor, self._judge, here, folder))
         except Exception as error:  # a fault in one job must not cost the others
             why = str(error) if isinstance(error, NeuronQAError) else f"{type(error).__name__}: {error}"
             log.exception("A job was lost.", extra={"action": "job_lost", "workload": job.workload.hash})
