@@ -19,7 +19,7 @@ from neuronqa.db.store import Store, SweepHeader
 from neuronqa.device.prepare import prepare
 from neuronqa.domain.build import Prepared
 from neuronqa.domain.policy import Policy
-from neuronqa.errors import BadInput
+from neuronqa.errors import BadInput, EnvironmentFault
 from neuronqa.sweep.agenda import Agenda, load_agenda
 from neuronqa.sweep.census import statuses_of
 from neuronqa.sweep.conclude import conclude
@@ -142,12 +142,23 @@ def _execute(agenda: Agenda, store: Store, prepared: Prepared, display: SweepDis
         fleet.await_first()
         began = time.monotonic()
         leg = Leg(agenda, store, prepared.order, display, fleet)
-        with on_interrupt(leg.driver.stop):
+        with on_interrupt(leg.driver.stop), _resumable(agenda.sweep.name):
             leg.run()
     name = agenda.sweep.name
     store.finish_sweep(agenda.sweep.id, leg.state, time.monotonic() - began, leg.summary())
     conclude(store, name)
     return Swept(name=name, state=leg.state)
+
+
+@contextmanager
+def _resumable(name: str) -> Iterator[None]:
+    """What stops a sweep half-way also says how to go on: everything that was written is kept."""
+    try:
+        yield
+    except EnvironmentFault as fault:
+        goes_on = f"then go on with `neuronqa sweep --resume {name}`"
+        hint = f"{fault.hint or 'put that right'}, {goes_on}"
+        raise EnvironmentFault(fault.what, where=fault.where, hint=hint) from fault
 
 
 @contextmanager
