@@ -109,7 +109,7 @@ class Supervisor:
         if ranks == 1:
             return [request]
         store = folders.make(scratch / _MEETING, self._uid) / "store"
-        asked = []
+        asked: list[Mapping[str, Any]] = []
         for rank in range(ranks):
             out = folders.make(Path(request["out"]) / f"rank.{rank}", self._uid)
             asked.append({**request, "out": str(out), "rank": rank, "ranks": ranks, "store": str(store)})
