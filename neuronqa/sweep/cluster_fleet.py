@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -31,7 +32,7 @@ def cluster(address: str) -> Iterator[None]:
     import ray
 
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except Exception as error:  # Ray raises what its parts raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise EnvironmentFault(f"the Ray cluster cannot be reached: {reason}", where=address, hint=_HOW) from error

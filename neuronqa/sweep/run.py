@@ -137,7 +137,8 @@ def _header(request: SweepRequest, policy: Policy, plan_id: int, prepared: Prepa
 
 
 def _execute(agenda: Agenda, store: Store, prepared: Prepared, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
-    display.stage(f"Starting {agenda.request.workers} workers")
+    address, workers = agenda.request.address, agenda.request.workers
+    display.stage(f"Starting workers on {address}" if address else f"Starting {workers} workers")
     with make_fleet(agenda.request, prepared) as fleet:
         fleet.await_first()
         began = time.monotonic()

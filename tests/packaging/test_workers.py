@@ -90,10 +90,8 @@ def test_kuberay_understands_its_file_and_nobody_else_gets_in() -> None:
 def test_the_slurm_script_starts_a_ray_on_every_node_and_the_sweep_on_it(tmp_path: Path) -> None:
     for name in ("scontrol", "srun", "neuronqa", "sleep"):
         tool = tmp_path / name
-        said = (
-            "printf '%s\\n' a b c" if name == "scontrol" else f'echo "{name} $* token=${{#RAY_AUTH_TOKEN}}" >> "$SAID"'
-        )
-        tool.write_text(f"#!/bin/sh\n{said}\n")
+        notes = f'echo "{name} $* token=${{#RAY_AUTH_TOKEN}}" >> "$SAID"'
+        tool.write_text("#!/bin/sh\n" + ("printf '%s\\n' a b c" if name == "scontrol" else notes) + "\n")
         tool.chmod(0o755)
     environment = {
         **os.environ,
