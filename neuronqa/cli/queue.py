@@ -201,6 +201,28 @@ def submit(
         out.print(f"submission {number} of item {item} waits for verification: neuronqa queue verdict {item}")
 
 
+@app.command("verify", help="Verify what waits, one after the other; with --watch go on waiting.")
+def verify(
+    watch: Annotated[bool, typer.Option("--watch", help="Look again every few seconds.")] = False,
+    item: Annotated[int | None, typer.Option("--item", min=1, help="Only this one.", show_default=False)] = None,
+    budget: Annotated[float, typer.Option(min=1, help="Seconds for one submission.")] = 900.0,
+    who: Who = None,
+    home: Home = None,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    from neuronqa.fixqueue.verifier import verdict_of, verify_all, within
+
+    def told(row: ItemRow, submission: Any) -> None:
+        verdict = verdict_of(submission)
+        if as_json:
+            print_json({"schema_version": 1, "item": row.id, "state": row.state.value, **_said(verdict)})
+        else:
+            out.print(escape(f"item {row.id}  {row.state.value}  {_line(verdict)}"), soft_wrap=True)
+
+    verify_all(_queue(db, home), who or _me(), within(budget), told, item_id=item, watch=watch)
+
+
 @app.command("verdict", help="Say what was found of an item's last submission. Exits 0 accepted, 1 not, 5 not yet.")
 def verdict(item: Item, home: Home = None, db: Db = None, as_json: AsJson = False) -> None:
     from neuronqa.db import fixes
