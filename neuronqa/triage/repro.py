@@ -78,7 +78,7 @@ def find(db: Connection, row: SweepRow, what: str) -> Failing:
             raise BadInput(
                 f"cluster {cluster.id} has no case of its own in sweep {row.name}", hint="name another sweep"
             )
-        return min(members, key=_plainness)
+        return min(members, key=plainness)
     members = clusters.failing_case(db, row.id, what)
     if not members:
         hint = "give a case's hash as pages and `neuronqa triage show` print it, or a cluster's id"
@@ -146,7 +146,8 @@ def causes(findings: Iterable[Finding]) -> Iterator[Cause]:
                 yield Cause(one.check, outcome, message)
 
 
-def _plainness(one: Failing) -> tuple[bool, str, str]:
+def plainness(one: Failing) -> tuple[bool, str, str]:
+    """Orders failing cases: what a person would look at first comes first."""
     return one.attempt_kind.value not in _RAN, str(one.variant.mode), one.case
 
 
@@ -177,7 +178,7 @@ def _smallest(subject: Subject, folder: Path, until: float) -> Repro:
 def _candidates(subject: Subject, place: Path) -> Iterator[tuple[Grain, str]]:
     """Scripts, smallest first; the last is always one that can be written."""
     failing, spec = subject.failing, subject.workload.spec
-    name, dtype = _operator(failing.outcome)
+    name, dtype = operator_of(failing.outcome)
     device = subject.order.device
     found = extract(subject.workload, failing.variant, subject.order, name, dtype, place)
     tail = scripts.tail(failing.variant, device)
@@ -238,7 +239,7 @@ def _workload_of(folder: Path) -> Workload:
     return Workload(ModuleSpec(source=str(script), source_sha256=digest, factory="make", seed=SEED))
 
 
-def _operator(outcome: Outcome) -> tuple[str, str]:
+def operator_of(outcome: Outcome) -> tuple[str, str]:
     """`parity:scale(aten::mm float32)`: the operator and the dtype; empty where none is blamed."""
     operator, _, rest = outcome.detail.partition(" ")
     if outcome.kind is Kind.RUN_CRASH:  # SIGSEGV aten::mm

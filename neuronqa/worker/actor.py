@@ -7,13 +7,15 @@ import itertools
 import logging
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.job import AttemptResult, Job, JobResult
+from neuronqa.domain.observation import Exit
 from neuronqa.domain.policy import Limits
 from neuronqa.domain.workload import OP_TESTS, AttentionSpec, HfSpec, OpSpec
 from neuronqa.errors import NeuronQAError, NodeUnsound
@@ -124,6 +126,15 @@ class CaseActor:
             return runner.places(job.tickets[0], self._reference(job, variant, runner))
         finally:
             folders.remove(folder)
+
+    @property
+    def folder(self) -> Path:
+        """Where children find what they are given, below which every `out` of :meth:`play` lies."""
+        return self._work.path
+
+    def play(self, role: str, request: Mapping[str, Any], limits: Limits) -> Exit:
+        """Play a role that the outfit's entry knows beside those of cases, in a child of its own."""
+        return self._supervisor.run(role, request, limits)
 
     def forget(self) -> None:
         """Make every reference anew from now on: a file that a workload imports has changed."""

@@ -10,7 +10,8 @@ from typing import Any, assert_never
 
 from neuronqa.device import registry
 from neuronqa.domain.observation import Progress
-from neuronqa.worker import canary, deviation, device_child, exchange, extraction, location, reference, timeline
+from neuronqa.domain.workload import WorkloadKind
+from neuronqa.worker import canary, deviation, device_child, exchange, extraction, location, reference, script, timeline
 from neuronqa.workload.build import build
 
 
@@ -40,6 +41,9 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
     `"dtype"`; canary: `{"out"}`. `emit` is told every change of progress.
     Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
+    if request["workload"]["kind"] == WorkloadKind.SCRIPT:
+        _script(Role(role), request, emit)
+        return
     match Role(role):
         case Role.REFERENCE:
             reference.record(request, _builder(request.get("known", "")), emit)
@@ -57,6 +61,14 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
             canary.sing(request)
         case unknown:
             assert_never(unknown)
+
+
+def _script(role: Role, request: Mapping[str, Any], emit: Callable[[Progress], None]) -> None:
+    """A script is run; that is all that can be done with it: it is no module whose operators could be looked at."""
+    if role is Role.REFERENCE:
+        script.record(request, emit)
+    elif role is Role.DEVICE:
+        script.observe(request, registry.adapter, emit)
 
 
 def _builder(known: str) -> reference.Build:
