@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from neuronqa.db import fixes
+from neuronqa.db.fix_store import Grant
+from neuronqa.domain.fix import ItemState
 from neuronqa.errors import BadInput
 from neuronqa.fixqueue import bundle as bundles
 from neuronqa.fixqueue.bundle import Bundle
@@ -26,6 +29,7 @@ from neuronqa.fixqueue.verdict import Form
 OVERLAY_FILE: Final = "overlay.py"
 ABSTAIN_FILE: Final = "abstain.txt"
 BEAT_S: Final = 60.0
+MANY: Final = 10_000
 KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "TERM")
 """Of our environment, for a program that is started: no lease, no database, no token of ours."""
 
@@ -68,15 +72,19 @@ Solver = Callable[[Bundle, Path, Callable[[], object]], Proposal]
 def work(queue: FixQueue, solver: Solver, name: str, items: int) -> list[Worked]:
     """Work off so many items, or all that are free if they are fewer. An item is met once."""
     done: list[Worked] = []
-    while len(done) < items:
-        grant = queue.claim(name)
-        if grant is None:
-            break
-        if grant.item.id in {one.item for one in done}:
-            queue.release(grant.token, "worked off before")
-            break
+    while len(done) < items and (grant := _claimed(queue, name, {one.item for one in done})) is not None:
         done.append(_worked(queue, solver, grant.token))
     return done
+
+
+def _claimed(queue: FixQueue, name: str, met: Container[int]) -> Grant | None:
+    """The next free item that was not met before."""
+    with queue.reading() as db:
+        free = fixes.items(db, [ItemState.QUEUED], limit=MANY)
+    for one in sorted(free, key=lambda one: (one.place, one.id)):
+        if one.id not in met and (grant := queue.claim(name, one.id)) is not None:
+            return grant
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
