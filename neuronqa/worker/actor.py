@@ -18,8 +18,8 @@ from neuronqa.domain.job import AttemptResult, Job, JobResult
 from neuronqa.domain.observation import Exit
 from neuronqa.domain.policy import Limits
 from neuronqa.domain.workload import OP_TESTS, AttentionSpec, HfSpec, OpSpec
-from neuronqa.errors import NeuronQAError
-from neuronqa.worker import folders, zygote
+from neuronqa.errors import NeuronQAError, NodeUnsound
+from neuronqa.worker import exchange, folders, zygote
 from neuronqa.worker.folders import WorkFolder
 from neuronqa.worker.judging import Judge
 from neuronqa.worker.parcel import Parcel, Unpacked
@@ -42,6 +42,8 @@ OUTFITS: Final = {
     ),
     "cpu:inductor": zygote.Settings(preload=PRELOAD, warm="neuronqa.device.inductor:warm_compile"),
 }
+
+CANARY_LIMITS: Final = Limits(deadline_s=20.0, memory_mb=512)
 
 log = logging.getLogger(__name__)
 
@@ -91,8 +93,27 @@ class CaseActor:
         }
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return a result per job, in order. What stops one job stops no other: its result says that it is lost."""
-        return [self._run(job) for job in jobs]
+        """Return a result per job, in order. What stops one job stops no other: its result says that it is lost.
+
+        Raises NodeUnsound, and returns nothing, if this machine gets arithmetic wrong.
+        """
+        results = [self._run(job) for job in jobs]
+        self._listen()
+        return results
+
+    def _listen(self) -> None:
+        """Raises NodeUnsound if the canary says so. That it could not sing is no news of the machine's arithmetic."""
+        out = self._work.path / f"canary-{next(self._numbers)}"
+        wrong = ""
+        try:
+            self._supervisor.run("canary", {"out": str(out)}, CANARY_LIMITS)
+            wrong = (out / exchange.CANARY_FILE).read_text()[:80]
+        except (OSError, NeuronQAError) as error:
+            log.warning("The canary was not heard: %s.", error, extra={"action": "canary_unheard"})
+        finally:
+            folders.remove(out)
+        if wrong:
+            raise NodeUnsound(f"{self._node} computes wrongly: {wrong}")
 
     def places(self, job: Job) -> dict[str, Any]:
         """Where in the source the job's workload calls each operator on the device its first ticket orders: operator ->

@@ -49,6 +49,7 @@ class SimulatedFleet:
 
     def __init__(self, slots: int) -> None:
         self.size = slots
+        self.refused: dict[str, str] = {}
         self._held: deque[tuple[int, Sequence[Job]]] = deque()
         self.wall_s = self.cpu_s = 0.0
         """What making results took: it is not the driver's."""

@@ -60,6 +60,7 @@ def fill(path: Path) -> Engine:
     ]
     listed.append((Entry(id="gated", rank=61, downloads=0), PlanGroup(listing=ListingStatus.GATED.outcome(HOSTILE))))
     plan_id = save_plan(store, [good, wrong, fallen], listed)
+    sweep_id = 0
     for name in ("one", "two"):
         sweep_id = open_sweep(store, plan_id, name=name)
         words = {"words": HOSTILE + "a" * 1_000_000, "message": FORMULA, "traceback": HOSTILE}
