@@ -1,6 +1,7 @@
 """The reference agent: claim, read the bundle, let a solver write a kernel, hand it in; or say why not.
 
-It uses the queue as any agent does. A solver is a function; the one here starts another program.
+It uses the queue as any agent does. A solver is a function; one that starts another program is here, the
+one that needs no model behind it is :mod:`neuronqa.fixqueue.solver`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from neuronqa.errors import BadInput
 from neuronqa.fixqueue import bundle as bundles
 from neuronqa.fixqueue.bundle import Bundle
 from neuronqa.fixqueue.service import FixQueue
+from neuronqa.fixqueue.solver import solve
 from neuronqa.fixqueue.verdict import Form
 
 OVERLAY_FILE: Final = "overlay.py"
@@ -85,6 +87,13 @@ def _claimed(queue: FixQueue, name: str, met: Container[int]) -> Grant | None:
         if one.id not in met and (grant := queue.claim(name, one.id)) is not None:
             return grant
     return None
+
+
+def built_in(one: Bundle, folder: Path, beat: Callable[[], object]) -> Proposal:
+    """Fix what can be proved: an operator that is made of parts the device has."""
+    del folder, beat
+    text = solve(one.to_json())
+    return Proposal(overlay=text, note="" if text else "no definition of it has only parts that the device has")
 
 
 @dataclass(frozen=True, kw_only=True)
