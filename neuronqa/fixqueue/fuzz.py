@@ -43,7 +43,7 @@ class Fuzzed:
     wrong: Mapping[str, int] = field(default_factory=dict)
     """Calls by what is wrong with them."""
     example: str = ""
-    """The plainest wrong call, in words. For who knows the seed: of a public one everybody, of a secret one nobody else."""
+    """The plainest wrong call, in words: for who may know the seed."""
     device_s: float = 0.0
 
 
