@@ -47,6 +47,8 @@ class Listed:
     texts: Mapping[str, str]
     """Config texts by hash."""
     notice: str = ""
+    policy: str = ""
+    """The policy it is made for."""
 
     @cached_property
     def info(self) -> CatalogInfo:

@@ -12,12 +12,25 @@
     expected = { run = "run:crash(SIGSEGV)" }
 
     [[entry]]
+    id = "aten/add"
+    op = "add"                             # a workload: an operator by its OpInfo name; also dtype, samples
+
+    [[entry]]
+    id = "flex-attention/causal-b1-s1024"
+    attention = { modification = "causal", batch = 1, sequence = 1024, ... }   # the fields of AttentionSpec
+
+    [[entry]]
+    id = "moe-dispatch/top-2"
+    script = "dispatch.py:dispatch"        # a workload: a function called on every rank; also arguments, requires
+
+    [[entry]]
     id = "mini/config-truncated"
     config = '{"model_type": "llama",'     # a config.json as it is served; or config_base64, or config_nested
     expected = { listing = "listing:config_malformed" }
 
 `config_nested` is `before`, then `open` as often as `times` says, `inner`, `close` as often, and `after`. Every other
-member of an entry is a field of :class:`neuronqa.domain.catalog.Entry`. Ranks are given by position.
+member of an entry is a field of :class:`neuronqa.domain.catalog.Entry`. Ranks are given by position. `policy` beside
+`name` is the policy a sweep of this catalog takes where none is asked for.
 """
 
 from __future__ import annotations
@@ -27,6 +40,7 @@ import binascii
 import hashlib
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,12 +50,13 @@ from neuronqa.catalog.catalog import Listed
 from neuronqa.catalog.status import Absence
 from neuronqa.domain.catalog import Entry, Source
 from neuronqa.domain.outcome import Outcome
-from neuronqa.domain.workload import ModuleSpec, Workload
+from neuronqa.domain.workload import ModuleSpec, OpSpec, ScriptSpec, Workload, WorkloadKind
 from neuronqa.errors import BadInput
 
 FILE: Final = "catalog.toml"
 SCHEMA: Final = 1
-_WORKLOAD: Final = frozenset({"factory", "arguments", "seed", "deadline_s", "memory_mb"})
+_KINDS: Final = frozenset({"factory", "op", "attention", "script"})
+_WORKLOAD: Final = _KINDS | {"arguments", "seed", "deadline_s", "memory_mb", "dtype", "requires"}
 _CONFIG: Final = frozenset({"config", "config_base64", "config_nested"})
 
 
@@ -56,17 +71,18 @@ def read(folder: Path) -> Listed:
         raise BadInput(f"not TOML: {error}", where=str(path)) from error
     if value.get("schema_version") != SCHEMA:
         raise BadInput(f"schema_version must be {SCHEMA}", where=str(path))
-    unknown = value.keys() - {"schema_version", "name", "source", "entry"}
+    unknown = value.keys() - {"schema_version", "name", "source", "policy", "entry"}
     if unknown:
         raise BadInput(f"unknown key {min(unknown)!r}", where=str(path))
     try:
         name, source = manifest.shown_name(value["name"]), Source(value["source"])
+        policy = str(value.get("policy", ""))
     except (KeyError, TypeError, ValueError) as error:
         raise BadInput(f"name and source are needed: {error}", where=str(path)) from error
     items = value.get("entry", [])
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise BadInput("entries must be tables: [[entry]]", where=str(path))
-    return _assemble(folder, name, source, items)
+    return replace(_assemble(folder, name, source, items), policy=policy)
 
 
 def _assemble(folder: Path, name: str, source: Source, items: list[dict[str, Any]]) -> Listed:
@@ -76,8 +92,9 @@ def _assemble(folder: Path, name: str, source: Source, items: list[dict[str, Any
         facts = {key: value for key, value in item.items() if key not in _WORKLOAD | _CONFIG}
         facts = {"rank": rank, "downloads": 0, **facts}
         try:
-            if "factory" in item:
-                facts["workload"] = _workload(folder, item).to_json()
+            workload = _workload(folder, item)
+            if workload is not None:
+                facts["workload"] = workload.to_json()
             elif item.keys() & _CONFIG:
                 facts |= _config(_body(item), texts)
             entry = rows.entry_of(facts)
@@ -92,12 +109,41 @@ def _assemble(folder: Path, name: str, source: Source, items: list[dict[str, Any
     return Listed(name=name, source=source, rows=tuple(entries), texts=texts)
 
 
-def _workload(folder: Path, item: Mapping[str, Any]) -> Workload:
-    file, colon, factory = str(item["factory"]).partition(":")
-    path = folder / file
-    if not colon or not factory.isidentifier() or Path(file).name != file:
-        raise ValueError(f"factory must be FILE.py:FUNCTION in this folder, not {item['factory']!r}")
-    spec = ModuleSpec(
+def _workload(folder: Path, item: Mapping[str, Any]) -> Workload | None:
+    if "factory" in item:
+        return Workload(_module(folder, item))
+    if "op" in item:
+        return Workload(OpSpec(**{name: item[name] for name in ("op", "dtype", "seed") if name in item}))
+    if "attention" in item:
+        return Workload.from_json({"kind": WorkloadKind.ATTENTION, "spec": item["attention"]})
+    if "script" in item:
+        return Workload(_script(folder, item))
+    return None
+
+
+def _script(folder: Path, item: Mapping[str, Any]) -> ScriptSpec:
+    path, function = _function(folder, "script", item)
+    return ScriptSpec(
+        source=_source(path),
+        source_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        function=function,
+        arguments=dict(item.get("arguments", {})),
+        requires=tuple(item.get("requires", ())),
+        seed=int(item.get("seed", 0)),
+    )
+
+
+def _function(folder: Path, key: str, item: Mapping[str, Any]) -> tuple[Path, str]:
+    """The file and the name of `FILE.py:FUNCTION`. Raises ValueError."""
+    file, colon, function = str(item[key]).partition(":")
+    if not colon or not function.isidentifier() or Path(file).name != file:
+        raise ValueError(f"{key} must be FILE.py:FUNCTION in this folder, not {item[key]!r}")
+    return folder / file, function
+
+
+def _module(folder: Path, item: Mapping[str, Any]) -> ModuleSpec:
+    path, factory = _function(folder, "factory", item)
+    return ModuleSpec(
         source=_source(path),
         source_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
         factory=factory,
@@ -106,7 +152,6 @@ def _workload(folder: Path, item: Mapping[str, Any]) -> Workload:
         deadline_s=item.get("deadline_s"),
         memory_mb=item.get("memory_mb"),
     )
-    return Workload(spec)
 
 
 def _source(path: Path) -> str:

@@ -47,6 +47,11 @@ def open_catalog(
     return catalog
 
 
+def own_policy(name_or_path: str) -> str:
+    """The policy a catalog is made for, or an empty string. Raises as :func:`open_catalog` does for no catalog."""
+    return str(getattr(_whole(split_name(name_or_path)[0]), "policy", ""))
+
+
 def pulled_folder(name: str) -> Path:
     """Where the pulled snapshots of `name` lie, one folder each, named by time. Raises UsageError for a name that no
     catalog may have."""

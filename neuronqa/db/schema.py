@@ -6,8 +6,8 @@ from typing import Final
 
 from sqlalchemy import MetaData
 
-from neuronqa.db import cluster_tables, columns, tables, tally_tables
+from neuronqa.db import cluster_tables, columns, fix_tables, tables, tally_tables
 
-MODULES: Final = (tables, cluster_tables, tally_tables)
+MODULES: Final = (tables, cluster_tables, tally_tables, fix_tables)
 
 metadata: Final[MetaData] = columns.metadata

@@ -31,6 +31,8 @@ class Phase(StrEnum):
     """Forward, loss, backward, optimizer steps."""
     INFER = "infer"
     """Forward without gradients."""
+    GRADIENT = "gradient"
+    """Forward and backward, once; forward alone where nothing can be differentiated."""
     GENERATE = "generate"
     """Prefill and decode with a cache, teacher-forced."""
 

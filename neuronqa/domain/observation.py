@@ -258,6 +258,8 @@ class Exit:
     wall_s: float = 0.0
     fault: str = ""
     """What failed in the harness itself, in the child; then nothing is known of the case."""
+    rank: int | None = None
+    """Of a case on several ranks: the one this speaks of, which ended it for all."""
 
 
 def from_json(cls: type[Any], value: Mapping[str, Any]) -> Any:

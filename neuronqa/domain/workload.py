@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from neuronqa.domain.identity import content_hash, relaxed, strict
 
@@ -17,6 +17,12 @@ class WorkloadKind(StrEnum):
     """A Hugging Face architecture: class, shrunken config, synthesised inputs, loss."""
     MODULE = "module"
     """A Python factory that returns a module, inputs and optionally a loss."""
+    OP = "op"
+    """One operator with the sample inputs of PyTorch's own operator tests (OpInfo)."""
+    ATTENTION = "attention"
+    """FlexAttention with one modification of scores or mask, at one size."""
+    SCRIPT = "script"
+    """A Python function that trains by itself, on one rank or several, and returns what it saw."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +68,85 @@ class ModuleSpec:
         return self.factory
 
 
-Spec = HfSpec | ModuleSpec
+OP_TESTS: Final = "torch.testing._internal.common_methods_invocations"
+"""Holds PyTorch's operator tests; slow to import."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpSpec:
+    """An operator by its OpInfo name: `add`, or `std.unbiased` for a variant of one."""
+
+    op: str
+    dtype: str = "float32"
+    """Of the samples. Floating-point ones are cast to the case's dtype; `int64` and `bool` stay."""
+    samples: int = 8
+    """The first so many that run on the CPU."""
+    seed: int = 0
+
+    @property
+    def family(self) -> str:
+        return "op"
+
+
+class Modification(StrEnum):
+    """What an attention does to its scores or hides by its mask."""
+
+    CAUSAL = "causal"
+    SLIDING_WINDOW = "sliding-window"
+    ALIBI = "alibi"
+    SOFT_CAP = "soft-cap"
+    DOCUMENT = "document"
+    PREFIX = "prefix"
+    GQA = "gqa"
+    """Causal, with several query heads to a key head."""
+    CAPTURED = "captured"
+    """A learnt bias by relative position, captured and differentiated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionSpec:
+    """An attention at the size that is asked about, and at the size at which its numbers are computed.
+
+    The whole size is compiled without any tensor being allocated; where the compiler refuses it, or would take longer
+    than `compile_budget_s`, nothing else is run.
+    """
+
+    modification: Modification
+    batch: int
+    sequence: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    executed_batch: int
+    executed_sequence: int
+    compile_budget_s: float
+    seed: int = 0
+
+    @property
+    def family(self) -> str:
+        return "attention"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptSpec:
+    """A function in a Python file: called once on every rank, with what it is told about its place.
+
+    `source` as in :class:`ModuleSpec`. `requires` names the distributions it imports, e.g. `torchtitan`.
+    """
+
+    source: str
+    source_sha256: str
+    function: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+    seed: int = 0
+
+    @property
+    def family(self) -> str:
+        return self.function
+
+
+Spec = HfSpec | ModuleSpec | OpSpec | AttentionSpec | ScriptSpec
 
 
 @dataclass(frozen=True)
@@ -73,13 +157,7 @@ class Workload:
 
     @property
     def kind(self) -> WorkloadKind:
-        match self.spec:
-            case HfSpec():
-                return WorkloadKind.HF
-            case ModuleSpec():
-                return WorkloadKind.MODULE
-            case _:
-                assert_never(self.spec)
+        return _KINDS[type(self.spec)]
 
     @property
     def hash(self) -> str:
@@ -98,5 +176,20 @@ class Workload:
                 return cls(HfSpec(**spec))
             case WorkloadKind.MODULE:
                 return cls(ModuleSpec(**spec))
+            case WorkloadKind.OP:
+                return cls(OpSpec(**spec))
+            case WorkloadKind.ATTENTION:
+                return cls(AttentionSpec(**{**spec, "modification": Modification(spec.get("modification"))}))
+            case WorkloadKind.SCRIPT:
+                return cls(ScriptSpec(**{**spec, "requires": tuple(spec.get("requires", ()))}))
             case kind:
                 assert_never(kind)
+
+
+_KINDS: Final[Mapping[type[Spec], WorkloadKind]] = {
+    HfSpec: WorkloadKind.HF,
+    ModuleSpec: WorkloadKind.MODULE,
+    OpSpec: WorkloadKind.OP,
+    AttentionSpec: WorkloadKind.ATTENTION,
+    ScriptSpec: WorkloadKind.SCRIPT,
+}

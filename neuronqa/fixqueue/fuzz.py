@@ -43,7 +43,7 @@ class Fuzzed:
     wrong: Mapping[str, int] = field(default_factory=dict)
     """Calls by what is wrong with them."""
     example: str = ""
-    """The plainest wrong call, in words: for who may know the seed."""
+    """The plainest wrong call, in words. For whoever may know the seed: of a secret one that is the operator alone."""
     device_s: float = 0.0
 
 

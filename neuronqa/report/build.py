@@ -17,6 +17,7 @@ from neuronqa.domain.outcome import Rung
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput
 from neuronqa.report import value
+from neuronqa.report.beside import beside
 from neuronqa.report.value import Report, Waived
 from neuronqa.sweep.standings import Standings, standings
 from neuronqa.triage.analysis import preview
@@ -67,6 +68,7 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
     kept = clusters.triaged(db, row.id)
     by_entry = gates(policy, counted, disagreement=bound, withheld=frozenset(withheld))
     done = queries.work(db, row.id)
+    states = value.count_states(counted)
     return Report(
         sweep=row.name,
         state=row.state,
@@ -76,7 +78,7 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
         device=row.device,
         profile=row.profile,
         build=row.build_hash,
-        states=value.count_states(counted),
+        states=states,
         gates=by_entry,
         download_gates=gates(
             policy, counted, disagreement=bound, withheld=frozenset(withheld), weight=Weight.DOWNLOADS
@@ -106,6 +108,7 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
         waivers=tuple(_waived(db, found)),
         grade=kept.grade if kept else {},
         unlock=kept.unlock if kept else {},
+        beside=beside(row.catalog, row.profile, by_entry, states),
     )
 
 

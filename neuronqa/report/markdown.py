@@ -22,6 +22,7 @@ def render(report: Report, verdict: Verdict | None = None) -> str:
         *_head(report),
         *(_verdict(verdict) if verdict else ()),
         *_ladder(report),
+        *_beside(report),
         *_causes(report),
         *_waivers(report),
         *_flattering(report),
@@ -52,6 +53,17 @@ def _head(report: Report) -> list[str]:
     ]
     lines += [f"- **withheld from {rung.value} up**: {safe(why)}" for rung, why in report.withheld.items()]
     return [*lines, ""]
+
+
+def _beside(report: Report) -> Iterable[str]:
+    if not report.beside:
+        return
+    yield from ("### Beside what was published", "", "| figure | published | here | error |", "|---|---:|---:|---:|")
+    for one in report.beside:
+        error = "-" if one.error is None else f"{one.error * 100:+.1f} %"
+        label = " (modelled)" if one.modelled else ""
+        yield f"| {safe(one.what)} | {one.published:g} {one.unit} | {one.here:.6g} {one.unit}{label} | {error} |"
+    yield ""
 
 
 def _verdict(verdict: Verdict) -> Iterable[str]:

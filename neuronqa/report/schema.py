@@ -73,6 +73,17 @@ _CAUSE: Final = _object(
 _WAIVER: Final = _object(
     {"cluster": COUNT, "outcome": TEXT, "owner": TEXT, "reason": TEXT, "expires": NUMBER, "entries": COUNT}
 )
+_BESIDE: Final = _object(
+    {
+        "what": TEXT,
+        "published": NUMBER,
+        "here": NUMBER,
+        "error": {"type": ["number", "null"]},
+        "unit": TEXT,
+        "source": TEXT,
+        "modelled": FLAG,
+    }
+)
 _STEP: Final = _object({"cluster": COUNT, "entries": COUNT, "entries_high": COUNT, "downloads": COUNT})
 _RUN: Final = _object({"command": TEXT, "why": TEXT, "expected_cpu_s": {"type": ["number", "null"]}})
 _GRADE: Final = _object(
@@ -124,6 +135,7 @@ SCHEMA: Final[dict[str, Any]] = {
                     _NONE,
                 ]
             },
+            "beside": _list(_BESIDE),
             "verdicts_are_for": TEXT,
             "verdict": _or_null(
                 _object(

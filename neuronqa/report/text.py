@@ -47,6 +47,7 @@ def render(report: Report, verdict: Verdict | None = None) -> RenderableType:
         _trust(report),
         Padding(_ladder(report), (1, 0)),
         _headline(report),
+        *_beside(report),
         Padding(_states(report), (1, 0)),
         _flattering(report),
         Padding(_causes(report), (1, 0)),
@@ -152,6 +153,21 @@ def _headline(report: Report) -> RenderableType:
     )
     lines += [Text(f"withheld from {rung.value} up: {why}", style="red") for rung, why in report.withheld.items()]
     return Group(*lines)
+
+
+def _beside(report: Report) -> Iterator[RenderableType]:
+    if not report.beside:
+        return
+    table = Table(title="Beside what was published", title_justify="left", title_style="bold")
+    table.add_column("figure", overflow="fold")
+    for name in ("published", "here", "error"):
+        table.add_column(name, justify="right")
+    table.add_column("source", overflow="fold")
+    for one in report.beside:
+        error = "-" if one.error is None else f"{one.error * 100:+.1f} %"
+        here = f"{one.here:,.10g} {one.unit}" if not one.modelled else f"{one.here:,.1f} {one.unit} (modelled)"
+        table.add_row(escape(one.what), f"{one.published:,.10g} {one.unit}", here, error, escape(one.source))
+    yield Padding(table, (1, 0, 0, 0))
 
 
 def _states(report: Report) -> RenderableType:

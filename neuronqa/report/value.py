@@ -16,6 +16,7 @@ from neuronqa.domain.ladder import EntryState, Evidence, Gate, Group
 from neuronqa.domain.outcome import AtFault, Check, Outcome, Rung, Standing
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import InvariantBroken
+from neuronqa.report.beside import Beside
 
 if TYPE_CHECKING:
     from neuronqa.report.verdict import Verdict
@@ -117,6 +118,8 @@ class Report:
     """How well the planted faults were told apart (B-cubed); empty where the sweep has not been triaged."""
     unlock: Mapping[str, Any]
     """The curve of green entries along the order of fixes, and the best small sets."""
+    beside: tuple[Beside, ...] = ()
+    """What was published about this catalog, and what is here."""
 
     @property
     def honest(self) -> Gate:
@@ -277,6 +280,7 @@ def to_json(report: Report, verdict: Verdict | None = None) -> dict[str, Any]:
         "waivers": [asdict(one) for one in report.waivers],
         "grade": dict(report.grade),
         "unlock": dict(report.unlock),
+        "beside": [{**asdict(one), "error": one.error} for one in report.beside],
         "verdicts_are_for": VERDICTS_ARE_FOR,
         "verdict": verdict.to_json() if verdict else None,
     }

@@ -104,6 +104,7 @@ def _observe(
     mark(Progress.BUILD)
     runnable = build(Workload.from_json(request["workload"]))
     mark(Progress.LOAD)
+    _examine(runnable, variant, device, mark)
     restore = restoring(runnable.module, Path(request["reference"]))
     structure, subject = place(runnable, variant, Path(request["reference"]), restore, device.torch_device)
     run.notes.parameter_names = tuple(name for name, _ in subject.module.named_parameters())
@@ -121,6 +122,15 @@ def _observe(
     if variant.phase is Phase.TRAIN:
         stepped = structure.after_step(subject.module, device.torch_device, moved)
         run.observation = replace(run.observation, state=stepped)
+
+
+def _examine(runnable: Runnable, variant: Variant, device: Device, mark: Marks) -> None:
+    """Where less is executed than is asked about, compile the whole first: it raises for what would be refused."""
+    examine: Callable[..., None] | None = getattr(device, "examine", None)
+    if variant.mode is Mode.COMPILE and runnable.whole is not None and examine is not None:
+        mark(Progress.COMPILE)
+        examine(runnable.whole, DTYPES[variant.dtype], runnable.loss, runnable.compile_budget_s)
+        mark(Progress.LOAD)
 
 
 def place(

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from neuronqa.domain.case import Phase
 from neuronqa.worker.decoding import decode
-from neuronqa.worker.training import Marks, Notes, Subject, infer, train
+from neuronqa.worker.training import Marks, Notes, Subject, differentiate, infer, train
 
 
 def execute(subject: Subject, phase: Phase, steps: int, notes: Notes, mark: Marks) -> None:
@@ -17,6 +17,8 @@ def execute(subject: Subject, phase: Phase, steps: int, notes: Notes, mark: Mark
             train(subject, steps, notes, mark)
         case Phase.INFER:
             infer(subject, notes, mark)
+        case Phase.GRADIENT:
+            differentiate(subject, notes, mark)
         case Phase.GENERATE:
             decode(subject, notes, mark)
         case _:

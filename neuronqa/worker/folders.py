@@ -139,20 +139,21 @@ def vet(folder: Path) -> None:
 
 
 def freeze(folder: Path) -> str:
-    """Take a child's files from it, for good, and return their :func:`digest`."""
-    for path in (folder, *folder.iterdir()):
+    """Take children's files from them, for good, and return their :func:`digest`."""
+    for path in (folder, *sorted(folder.rglob("*"))):
         os.chown(path, os.geteuid(), os.getegid())
-        path.chmod(0o500 if path == folder else 0o400)
+        path.chmod(0o500 if path.is_dir() else 0o400)
     return digest(folder)
 
 
 def digest(folder: Path, names: Collection[str] = ()) -> str:
-    """SHA-256 over the names and contents of the files in `folder`, or of those that are called one of `names`."""
+    """SHA-256 over the names and contents of the files below `folder`, or of those that are called one of `names`."""
     total = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if not names or path.name in names:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and (not names or path.name in names):
             with path.open("rb") as file:
-                total.update(f"{path.name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            total.update(f"{path.relative_to(folder)}\0{content}\n".encode())
     return total.hexdigest()
 
 

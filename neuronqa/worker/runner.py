@@ -16,7 +16,7 @@ from neuronqa.domain.job import AttemptResult, Job, ReferenceResult, Ticket
 from neuronqa.domain.observation import OBSERVATION_FILE, Curve, Envelope, Exit, Observation, Progress
 from neuronqa.domain.outcome import Check, Kind, Outcome, Stage, Standing
 from neuronqa.domain.policy import Limits, Thresholds, applies
-from neuronqa.domain.workload import ModuleSpec
+from neuronqa.domain.workload import HfSpec, ModuleSpec
 from neuronqa.errors import InvariantBroken
 from neuronqa.worker import bundle as bundles
 from neuronqa.worker import exchange, folders
@@ -183,6 +183,9 @@ class JobRunner:
     def _play(
         self, role: str, variant: Variant, out: Path, limits: Limits, more: Mapping[str, Any] | None = None
     ) -> Exit:
+        if variant.ranks > 1 and isinstance(self._job.workload.spec, HfSpec | ModuleSpec):
+            # Its ranks would each do the same, and nothing of what lies between ranks would have been tried.
+            return Exit(done=False, progress=Progress.STARTED, fault="a model runs on one rank; scripts run on several")
         request = {
             "workload": self._job.workload.to_json(),
             "variant": str(variant),
@@ -190,7 +193,7 @@ class JobRunner:
             "out": str(out),
             **(more or {}),
         }
-        return self._supervisor.run(role, request, limits)
+        return self._supervisor.run(role, request, limits, variant.ranks)
 
     def _findings(
         self, checks: Sequence[Check], left: Exit, ask: Callable[[], tuple[Finding, ...]]
@@ -257,8 +260,9 @@ def everywhere(checks: Sequence[Check], outcome: Outcome, words: str) -> tuple[F
 def observed(folder: Path) -> Observation | None:
     """What a child wrote, if it is readable: the judge says what it means if it is not."""
     try:
-        if (folder / OBSERVATION_FILE).stat().st_size > _OBSERVATION_LIMIT:
-            return None
+        for one in exchange.rank_folders(folder) or [folder]:
+            if (one / OBSERVATION_FILE).stat().st_size > _OBSERVATION_LIMIT:
+                return None
         return exchange.read_observation(folder)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -1,4 +1,4 @@
-"""Runs one child at a time below a zygote and replaces the zygote when it dies."""
+"""Runs one child, or the ranks of one case, at a time below a zygote and replaces the zygote when it dies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from neuronqa.domain.observation import Exit, Progress
 from neuronqa.domain.policy import Limits
@@ -15,7 +15,11 @@ from neuronqa.worker import confine, folders, frames, zygote
 from neuronqa.worker.confine import Confinement
 from neuronqa.worker.handle import START_S, ZygoteHandle, ZygoteLost
 from neuronqa.worker.leftovers import SharedMemory
+from neuronqa.worker.ranks import MOST as MOST_RANKS
 from neuronqa.worker.watch import Watch
+
+_MEETING: Final = "meeting"
+"""The folder that the ranks of a case share."""
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +50,7 @@ class Supervisor:
     def share(self, modules: Sequence[str]) -> None:
         """Import installed modelling modules before the next fork, so that no child needs to. Others are left out."""
         handle = self.start()
-        fresh = [name for name in modules if name.startswith(zygote.TRUSTED_PREFIX)]
+        fresh = [name for name in modules if name.startswith(zygote.TRUSTED_PREFIXES)]
         fresh = [name for name in fresh if name not in handle.shared and name not in self._deadly]
         if not fresh:
             return
@@ -58,43 +62,76 @@ class Supervisor:
             self._deadly.update(fresh)
             self._lost(lost, f"importing {', '.join(fresh)}")
 
-    def run(self, role: str, request: Mapping[str, Any], limit: Limits) -> Exit:
+    def run(self, role: str, request: Mapping[str, Any], limit: Limits, ranks: int = 1) -> Exit:
         """Play `role` in a child of its own. `request["out"]`, a folder below the work folder, is made for it.
 
-        A child whose zygote dies is void and runs once more below a new one: it may be innocent.
+        On several `ranks`, each a child with the limits of one, rank r is also told `{"rank": r, "ranks", "store"}`,
+        where `store` names a file that all of them may make and write, and has `OUT/rank.r` for its own folder. They
+        reach each other over loopback and nobody else. The first that goes wrong ends all.
+
+        Children whose zygote dies are void and run once more below a new one: they may be innocent.
         Raises EnvironmentFault when no zygote can be started.
         """
+        if ranks > 1 and (why := self._refusal(ranks)):
+            return Exit(done=False, progress=Progress.STARTED, fault=why)
         for _ in range(2):
             try:
-                return self._run(role, request, limit)
+                return self._run(role, request, limit, ranks)
             except ZygoteLost as lost:
                 self._lost(lost, f"a {role} child")
                 folders.remove(Path(request["out"]))
         note = "neuronqa: the zygote died under this case, and a new one under its second run"
         return Exit(done=False, progress=Progress.STARTED, signal="SIGKILL", stderr_tail=note)
 
-    def _run(self, role: str, request: Mapping[str, Any], limit: Limits) -> Exit:
+    def _refusal(self, ranks: int) -> str:
+        if ranks > MOST_RANKS:
+            return f"{ranks} ranks are more than the {MOST_RANKS} that run on one node"
+        if self.start().confinement is not Confinement.SEALED:
+            return "ranks need a network of their own to reach each other, and this machine gives none"
+        return ""
+
+    def _run(self, role: str, request: Mapping[str, Any], limit: Limits, ranks: int) -> Exit:
         handle = self.start()
         self._runs += 1
-        out = folders.make(Path(request["out"]), self._uid)
         scratch = folders.make(self._work / f"scratch-{self._runs}", self._uid)
-        mark_file = scratch / ".last-op"
+        folders.make(Path(request["out"]), self._uid)
+        tasks = [self._task(role, each, scratch, limit) for each in self._requests(request, scratch, ranks)]
+        try:
+            with self._clean_shared_memory(handle), Watch(handle, tasks) as watch:
+                return watch.exit()
+        finally:
+            folders.remove(scratch)
+            for task, _ in tasks:
+                folders.vet(Path(task.request["out"]))
+
+    def _requests(self, request: Mapping[str, Any], scratch: Path, ranks: int) -> list[Mapping[str, Any]]:
+        """What each rank is asked; its folder exists."""
+        if ranks == 1:
+            return [request]
+        store = folders.make(scratch / _MEETING, self._uid) / "store"
+        asked: list[Mapping[str, Any]] = []
+        for rank in range(ranks):
+            out = folders.make(Path(request["out"]) / f"rank.{rank}", self._uid)
+            asked.append({**request, "out": str(out), "rank": rank, "ranks": ranks, "store": str(store)})
+        return asked
+
+    def _task(self, role: str, request: Mapping[str, Any], scratch: Path, limit: Limits) -> tuple[frames.Task, Path]:
+        own, shared = scratch, []
+        if "rank" in request:
+            own = folders.make(scratch / f"rank.{request['rank']}", self._uid)
+            shared = [str(scratch / _MEETING)]
+        mark_file = own / ".last-op"
         mark_file.touch(0o600)
         folders.give(mark_file, self._uid)
         task = frames.Task(
             role=role,
             request={**request, "last_op_file": str(mark_file)},
-            scratch=str(scratch),
-            writable=(str(scratch), str(out)),
+            scratch=str(own),
+            writable=(str(own), str(request["out"]), *shared),
             deadline_s=limit.deadline_s,
             memory_mb=limit.memory_mb,
         )
-        try:
-            with self._clean_shared_memory(handle), Watch(handle, task, mark_file) as watch:
-                return watch.exit()
-        finally:
-            folders.remove(scratch)
-            folders.vet(out)
+        return task, mark_file
 
     def _clean_shared_memory(self, handle: ZygoteHandle) -> AbstractContextManager[object]:
         if handle.confinement is Confinement.SEALED:

@@ -159,6 +159,22 @@ def infer(subject: Subject, notes: Notes, mark: Marks) -> None:
                     _keep_outputs(outputs, notes, f"{name}.")
 
 
+def differentiate(subject: Subject, notes: Notes, mark: Marks) -> None:
+    """Run forward and, where the loss depends on a parameter, backward once."""
+    mark(Progress.FORWARD)
+    outputs = subject.forward(**subject.inputs)
+    loss = subject.loss_of(outputs)
+    with notes.aside():
+        _keep_outputs(outputs, notes)
+    if loss.requires_grad:
+        with notes.aside():
+            notes.keep("loss", loss)
+        mark(Progress.BACKWARD)
+        loss.backward()
+        with notes.aside():
+            _keep_gradients(subject.module, notes)
+
+
 def train(subject: Subject, steps: int, notes: Notes, mark: Marks) -> None:
     """Run `steps` optimizer steps; keep every tensor of the first and the norms of all.
 

@@ -11,6 +11,7 @@ import gc
 import importlib
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -24,7 +25,7 @@ from typing import Any, Final, NoReturn
 from neuronqa.worker import child, confine, frames, linux, processes
 from neuronqa.worker.confine import Confinement
 
-TRUSTED_PREFIX: Final = "transformers.models."
+TRUSTED_PREFIXES: Final = ("transformers.models.", "torch.")
 """Modules that may be imported before a fork on request: code that was installed, never what a catalog names."""
 
 _THREADS: Final = Path("/proc/self/task")
@@ -34,6 +35,7 @@ ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # dear in a child; `neuronqa.device.inductor` shares them
     "TOKENIZERS_PARALLELISM": "false",
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
     "CUDA_VISIBLE_DEVICES": "",
@@ -116,7 +118,7 @@ def _be_zygote(control: socket.socket, settings: Settings, confinement: Confinem
 
 
 class Zygote:
-    """Serves one supervisor over one socket, one child at a time."""
+    """Serves one supervisor over one socket, one case at a time."""
 
     def __init__(self, control: socket.socket, settings: Settings, confinement: Confinement) -> None:
         self._control = control
@@ -129,6 +131,8 @@ class Zygote:
             entry=settings.entry,
         )
         self._settings = settings
+        self._running: dict[int, tuple[int, int]] = {}
+        """Descriptor of a child's process -> its place among those that run together, its number."""
 
     def serve(self) -> None:
         """Return when the supervisor closes its end."""
@@ -150,7 +154,7 @@ class Zygote:
             if message["kind"] == "import":
                 self._import(message["modules"])
             else:
-                self._fork(descriptors)
+                self._fork(descriptors, more=message["more"])
 
     def _introduce(self, seconds: float) -> None:
         """Tell that it is ready; and hand over itself, and the processes it sees."""
@@ -169,8 +173,8 @@ class Zygote:
         _make_fork_safe()
         frames.send(self._control, {"kind": "imported"})
 
-    def _fork(self, descriptors: list[int]) -> None:
-        """Fork a child, tell its process, wait for its end, sweep up after it, tell how it ended."""
+    def _fork(self, descriptors: list[int], *, more: bool) -> None:
+        """Fork a child, tell its process. Unless `more` are to run beside it, see all of them to their end."""
         task_file, page, output, stack = descriptors
         base = {"anonymous": processes.memory("self", "RssAnon"), "resident": processes.memory("self", "VmRSS")}
         pid = os.fork()
@@ -179,25 +183,35 @@ class Zygote:
         for descriptor in descriptors:
             os.close(descriptor)
         handle = os.pidfd_open(pid)
-        frames.send(self._control, {"kind": "forked", **base}, [handle])
-        os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+        frames.send(self._control, {"kind": "forked", "pid": pid, **base}, [handle])
+        self._running[handle] = (len(self._running), pid)
+        if not more:
+            self._see_out()
+
+    def _see_out(self) -> None:
+        """Tell of each child's end as it comes; of the last one's when nothing is left that any of them started."""
+        poller = select.poll()
+        for handle in self._running:
+            poller.register(handle, select.POLLIN)
+        left = len(self._running)
+        while left:
+            for handle, _ in poller.poll():
+                poller.unregister(handle)
+                left -= 1
+                self._bury(handle, last=left == 0)
+        self._running.clear()
+
+    def _bury(self, handle: int, *, last: bool) -> None:
         at = time.monotonic()
+        place, pid = self._running[handle]
         os.close(handle)
         if self._confinement is Confinement.BARE:
             _kill_group(pid)
         _, status, usage = os.wait4(pid, 0)
-        strays = confine.kill_descendants(self._confinement)
-        frames.send(
-            self._control,
-            {
-                "kind": "ended",
-                "at": at,
-                "status": status,
-                "peak": usage.ru_maxrss * 1024,
-                "cpu_s": usage.ru_utime + usage.ru_stime,
-                "strays": strays,
-            },
-        )
+        if last:
+            confine.kill_descendants(self._confinement)
+        used = {"peak": usage.ru_maxrss * 1024, "cpu_s": usage.ru_utime + usage.ru_stime}
+        frames.send(self._control, {"kind": "ended", "place": place, "at": at, "status": status, **used})
 
     def _play(self, task_file: int, page: int, output: int, stack: int) -> NoReturn:
         task = frames.Task.from_bytes(frames.content(task_file, os.fstat(task_file).st_size))

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
-
-# isort: split
-
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -13,15 +9,16 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from neuronqa.domain.workload import HfSpec, ModuleSpec, Workload
-from neuronqa.workload import architectures, learnt
+from neuronqa.domain.outcome import Kind
+from neuronqa.domain.workload import AttentionSpec, HfSpec, ModuleSpec, OpSpec, ScriptSpec, Workload
+from neuronqa.workload import architectures, attention, learnt, ops
 from neuronqa.workload.factory import runnable
 from neuronqa.workload.fitting import fit, partial
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
 from neuronqa.workload.levels import Level, reach
 from neuronqa.workload.model import make
-from neuronqa.workload.runnable import Runnable
+from neuronqa.workload.runnable import BuildFailure, Runnable
 
 
 def build(workload: Workload, adaptation: Mapping[str, Any] | None = None) -> Runnable:
@@ -35,6 +32,12 @@ def build(workload: Workload, adaptation: Mapping[str, Any] | None = None) -> Ru
                 return _hf(spec, workload.hash, adaptation)
             case ModuleSpec() as spec:
                 return runnable(spec)
+            case OpSpec() as spec:
+                return ops.runnable(spec)
+            case AttentionSpec() as spec:
+                return attention.runnable(spec)
+            case ScriptSpec():
+                raise BuildFailure(Kind.BUILD_ERROR, "a script is no module", "a script runs by itself")
 
 
 def _hf(spec: HfSpec, name: str, adaptation: Mapping[str, Any] | None) -> Runnable:

@@ -35,6 +35,10 @@ class Runnable:
     """What was learnt from the model's own errors, in order."""
     adaptation: Mapping[str, Any] = field(default_factory=dict)
     """The same as plain JSON: given to :func:`neuronqa.workload.build.build`, it spares the search."""
+    whole: Callable[[], tuple[nn.Module, dict[str, Any]]] | None = None
+    """Makes module and inputs at the size that is asked about, where less is executed; called below fake tensors."""
+    compile_budget_s: float = 0.0
+    """How long the whole size may take to compile; 0: as long as the device allows."""
     seconds: dict[str, float] = field(default_factory=dict)
 
 

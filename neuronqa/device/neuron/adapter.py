@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from neuronqa.device.neuron import build, faults, profile, registration, shim
 from neuronqa.device.neuron.layers import Layers
+from neuronqa.device.neuron.profile import Profile
 from neuronqa.device.neuron.recorder import LedgerRecording
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
 from neuronqa.device.neuron.vector import build_vector
@@ -25,9 +27,10 @@ _CODE = re.compile(r"\bNCC_[A-Z]{4}\d{3}\b|\bNRT status \d+\b")
 class NeuronDevice:
     """A loaded simulated device."""
 
-    def __init__(self, shim_module: Any, module: NeuronModule) -> None:
+    def __init__(self, shim_module: Any, module: NeuronModule, profile: Profile) -> None:
         self.shim = shim_module
         self._module = module
+        self.profile = profile
 
     @property
     def torch_device(self) -> torch.device:
@@ -45,6 +48,22 @@ class NeuronDevice:
 
     def compile_backend(self) -> str | Callable[..., Any]:
         return DEVICE
+
+    def examine(
+        self,
+        whole: Callable[[], tuple[nn.Module, dict[str, Any]]],
+        dtype: torch.dtype,
+        loss: Callable[[Any], torch.Tensor],
+        budget_s: float,
+    ) -> None:
+        """Compile forward and backward of what `whole` makes, without a tensor being allocated.
+
+        Raises NeuronCompileError for what the compiler refuses, NeuronCompileTimeout for what would take longer than
+        `budget_s`.
+        """
+        from neuronqa.device.neuron.compiler.examine import examine
+
+        examine(whole, dtype, loss, self.torch_device, self.profile, budget_s)
 
     def graph_use(self) -> GraphUse:
         from neuronqa.device.neuron.compiler import metrics
@@ -110,7 +129,7 @@ class NeuronAdapter:
         _check_names(shim_module, order.forced_cpu)
         for name in order.forced_cpu:
             shim_module.force_to_cpu(name)
-        return NeuronDevice(shim_module, module)
+        return NeuronDevice(shim_module, module, chosen)
 
 
 def _check_names(shim_module: Any, operators: tuple[str, ...]) -> None:

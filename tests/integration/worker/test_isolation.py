@@ -40,10 +40,10 @@ class Bench:
         self.guarded = confinement is Confinement.SEALED or confine.child_uid() is not None
         """Is something of the machine between a child and the rest? Else only its good will is."""
 
-    def run(self, role: str, *, deadline_s: float = 20.0, memory_mb: int = 256, **request: Any) -> Exit:
+    def run(self, role: str, *, deadline_s: float = 20.0, memory_mb: int = 256, ranks: int = 1, **request: Any) -> Exit:
         self.clear()
         return self.supervisor.run(
-            role, {**request, "out": str(self.out)}, Limits(deadline_s=deadline_s, memory_mb=memory_mb)
+            role, {**request, "out": str(self.out)}, Limits(deadline_s=deadline_s, memory_mb=memory_mb), ranks
         )
 
     def clear(self) -> None:
@@ -345,3 +345,60 @@ def test_an_innocent_case_is_run_again_when_its_zygote_is_killed(module_bench: B
         exit_ = module_bench.run("kill_parent_once", flag=str(flag))
     assert (exit_.done, module_bench.said()) == (True, {"second": True})
     module_bench.assert_neighbour_unharmed()
+
+
+needs_loopback = pytest.mark.parametrize(
+    "module_bench", [one for one in CONFINEMENTS if one is Confinement.SEALED], indirect=True
+)
+
+
+def test_ranks_without_a_network_of_their_own_are_refused(bench: Bench) -> None:
+    if bench.confinement is Confinement.SEALED:
+        exit_ = bench.run("healthy", ranks=17)
+        assert exit_.fault == "17 ranks are more than the 16 that run on one node"
+    else:
+        exit_ = bench.run("healthy", ranks=2)
+        assert exit_.fault.startswith("ranks need a network of their own")
+    assert not exit_.done
+
+
+@needs_loopback
+def test_ranks_run_side_by_side_and_meet_over_loopback(bench: Bench) -> None:
+    exit_ = bench.run("ranks_meet", ranks=4)
+    assert (exit_.done, exit_.rank, exit_.progress) == (True, None, Progress.DONE)
+    said = [json.loads((bench.out / f"rank.{rank}" / "said.json").read_text()) for rank in range(4)]
+    assert said == [{"rank": 0, "met": [1, 2, 3]}, {"rank": 1}, {"rank": 2}, {"rank": 3}]
+    assert exit_.stderr_tail == "\n".join(f"[rank {rank}]\nI am {rank}" for rank in range(4))
+
+
+@needs_loopback
+@pytest.mark.parametrize(
+    ("how", "signal_", "code"), [("segfault", "SIGSEGV", None), ("exit_17", "", 17), ("exit_0", "", 0)]
+)
+def test_a_rank_that_dies_ends_its_case_and_is_named(bench: Bench, how: str, signal_: str, code: int | None) -> None:
+    exit_ = bench.run("rank_goes_wrong", ranks=3, wrong=1, how=how)
+    assert (exit_.done, exit_.rank, exit_.signal, exit_.code) == (False, 1, signal_, code)
+    assert not exit_.timed_out
+    assert exit_.stderr_tail.startswith("[rank 1]\nI am 1")
+    assert "[rank 2]\n" in exit_.stderr_tail
+    assert exit_.stderr_tail.endswith("neuronqa: killed, another rank had ended")
+
+
+@needs_loopback
+def test_of_ranks_that_hang_the_one_that_keeps_the_others_waiting_is_named(bench: Bench) -> None:
+    exit_ = bench.run("ranks_hang", ranks=3, wrong=2, deadline_s=1.0)
+    assert (exit_.done, exit_.timed_out, exit_.rank) == (False, True, 2)
+    assert "rank_hangs" in exit_.stack
+
+
+@needs_loopback
+def test_ranks_share_the_memory_of_all_and_the_biggest_is_named(bench: Bench) -> None:
+    exit_ = bench.run("rank_goes_wrong", ranks=2, wrong=1, how="grow_slowly", memory_mb=100)
+    assert (exit_.memory_exceeded, exit_.rank) == (True, 1)
+
+
+@needs_loopback
+def test_a_rank_cannot_write_what_another_says(bench: Bench) -> None:
+    exit_ = bench.run("rank_writes_elsewhere", ranks=2)
+    assert exit_.rank == 1
+    assert "Read-only file system" in exit_.fault

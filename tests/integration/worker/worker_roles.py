@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from multiprocessing import shared_memory
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -419,3 +420,61 @@ def note_time_and_crash(request: Request) -> None:
 
 def hold(_request: Request) -> None:
     time.sleep(0.35)
+
+
+def ranks_meet(request: Request) -> None:
+    """Rank 0 listens on loopback and leaves its port where all can read it; the others send it their numbers."""
+    rank, ranks, store = request["rank"], request["ranks"], Path(request["store"])
+    print(f"I am {rank}")
+    if rank > 0:
+        with socket.create_connection(("127.0.0.1", int(_awaited(store)))) as to:
+            to.sendall(bytes([rank]))
+        return say(request, rank=rank)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        part = store.with_suffix(".part")
+        part.write_text(str(listening.getsockname()[1]))
+        part.rename(store)
+        met = []
+        for _ in range(ranks - 1):
+            with listening.accept()[0] as caller:
+                met += list(caller.recv(1))
+    return say(request, rank=rank, met=sorted(met))
+
+
+def _awaited(path: Path) -> str:
+    while not path.exists():
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def rank_goes_wrong(request: Request) -> None:
+    """One rank does what it is told to, the others wait for it in vain."""
+    print(f"I am {request['rank']}", flush=True)
+    if request["rank"] == request["wrong"]:
+        globals()[request["how"]](request)
+    else:
+        time.sleep(60)
+
+
+def rank_hangs(_request: Request) -> None:
+    """Busy with something of its own while the others wait in a collective."""
+    while True:
+        pass
+
+
+def ranks_hang(request: Request) -> None:
+    """All hang, one of them for its own reasons."""
+    if request["rank"] == request["wrong"]:
+        rank_hangs(request)
+    code = _waits_for_others.__code__.replace(co_filename="/x/torch/distributed/distributed_c10d.py")
+    FunctionType(code, globals())()
+
+
+def _waits_for_others() -> None:
+    time.sleep(60)
+
+
+def rank_writes_elsewhere(request: Request) -> None:
+    """Into the folder of another rank."""
+    if request["rank"] == 1:
+        (Path(request["out"]).parent / "rank.0" / "forged").write_text("x")

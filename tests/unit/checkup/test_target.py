@@ -10,6 +10,7 @@ import pytest
 from neuronqa.checkup.target import resolve
 from neuronqa.domain.workload import ModuleSpec
 from neuronqa.errors import BadInput
+from tests.integration.catalog.hub_server import FakeHub, Model, llama, refusing, row, serving
 
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 2}
 CUSTOM = {"model_type": "mine", "auto_map": {"AutoConfig": "code.MyConfig", "AutoModel": "code.MyModel"}}
@@ -63,3 +64,20 @@ def test_a_folder_with_code_of_its_own_says_how_to_pass_it(tmp_path: Path) -> No
 def test_a_folder_without_a_config_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no config\.json.*FILE\.py:FACTORY"):
         resolve(str(tmp_path))
+
+
+def test_a_model_of_the_hub_is_its_newest_config_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(FakeHub([Model(row(0, "org/mine"), llama(0))])) as hub:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+        target = resolve("org/mine")
+        asked = [path for path in hub.requests if "mine" in path]
+        assert asked == ["/org/mine/resolve/main/config.json"]
+    assert [one.to_json()["spec"]["config"]["model_type"] for one in target.workloads] == ["llama", "llama"]
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, "RepoNotFound"), (403, "GatedRepo")])
+def test_a_model_the_hub_refuses_is_said_to_be(status: int, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(FakeHub([Model(row(0, "org/mine"), refusing(status, **{"X-Error-Code": code}))])) as hub:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+        with pytest.raises(BadInput, match=r"the Hub gives no config: .*a config\.json on disk"):
+            resolve("org/mine")

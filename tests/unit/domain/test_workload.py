@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from neuronqa.domain.build import BuildOrder, BuildVector
 from neuronqa.domain.identity import canonical_json
-from neuronqa.domain.workload import HfSpec, ModuleSpec, Workload, WorkloadKind
+from neuronqa.domain.workload import (
+    AttentionSpec,
+    HfSpec,
+    Modification,
+    ModuleSpec,
+    OpSpec,
+    ScriptSpec,
+    Spec,
+    Workload,
+    WorkloadKind,
+)
 
 LLAMA = HfSpec(
     model_type="llama",
@@ -23,6 +33,19 @@ LLAMA = HfSpec(
     builder="1",
 )
 MODULE = ModuleSpec(source="mini/crash.py", source_sha256="ab" * 32, factory="segfault", arguments={"at": 3})
+OP = OpSpec(op="std.unbiased")
+ATTENTION = AttentionSpec(
+    modification=Modification.ALIBI,
+    batch=4,
+    sequence=8192,
+    heads=16,
+    kv_heads=4,
+    head_dim=128,
+    executed_batch=1,
+    executed_sequence=256,
+    compile_budget_s=600.0,
+)
+SCRIPT = ScriptSpec(source="recipes/plain.py", source_sha256="ef" * 32, function="train", requires=("torchtitan",))
 
 CONFIGS = st.dictionaries(
     st.text(st.characters(), max_size=8),
@@ -40,8 +63,8 @@ def test_workload_hashes_never_change() -> None:
     assert Workload(MODULE).hash == "2b984710e94dd1f531448d038cac30e6"
 
 
-@pytest.mark.parametrize("spec", [LLAMA, MODULE])
-def test_a_workload_reads_back_from_its_json(spec: HfSpec | ModuleSpec) -> None:
+@pytest.mark.parametrize("spec", [LLAMA, MODULE, OP, ATTENTION, SCRIPT])
+def test_a_workload_reads_back_from_its_json(spec: Spec) -> None:
     workload = Workload(spec)
     again = Workload.from_json(json.loads(canonical_json(workload.to_json())))
     assert again == workload
@@ -56,7 +79,7 @@ def test_any_config_a_stranger_wrote_reads_back_under_its_name(config: dict[str,
 
 
 def test_every_field_of_a_spec_is_in_its_name() -> None:
-    changed: list[HfSpec | ModuleSpec] = [
+    changed: list[Spec] = [
         replace(LLAMA, model_type="mistral"),
         replace(LLAMA, class_name="LlamaModel"),
         replace(LLAMA, module="elsewhere"),
@@ -72,13 +95,25 @@ def test_every_field_of_a_spec_is_in_its_name() -> None:
         replace(MODULE, seed=1),
         replace(MODULE, deadline_s=3.0),
         replace(MODULE, memory_mb=512),
+        replace(OP, op="std"),
+        replace(OP, dtype="int64"),
+        replace(OP, samples=1),
+        replace(ATTENTION, modification=Modification.CAUSAL),
+        replace(ATTENTION, batch=1),
+        replace(ATTENTION, compile_budget_s=60.0),
+        replace(SCRIPT, function="other"),
+        replace(SCRIPT, requires=()),
     ]
-    assert len({Workload(spec).hash for spec in [LLAMA, MODULE, *changed]}) == len(changed) + 2
+    kept: list[Spec] = [LLAMA, MODULE, OP, ATTENTION, SCRIPT]
+    assert len({Workload(spec).hash for spec in [*kept, *changed]}) == len(changed) + len(kept)
 
 
 def test_a_workloads_kind_and_family_come_from_its_spec() -> None:
     assert (Workload(LLAMA).kind, LLAMA.family) == (WorkloadKind.HF, "llama")
     assert (Workload(MODULE).kind, MODULE.family) == (WorkloadKind.MODULE, "segfault")
+    assert (Workload(OP).kind, OP.family) == (WorkloadKind.OP, "op")
+    assert (Workload(ATTENTION).kind, ATTENTION.family) == (WorkloadKind.ATTENTION, "attention")
+    assert (Workload(SCRIPT).kind, SCRIPT.family) == (WorkloadKind.SCRIPT, "train")
 
 
 @pytest.mark.parametrize(
@@ -88,6 +123,9 @@ def test_a_workloads_kind_and_family_come_from_its_spec() -> None:
         {"kind": "nonsense", "spec": {}},
         {"kind": "module", "spec": {**asdict(MODULE), "extra": 1}},
         {"kind": "hf", "spec": asdict(MODULE)},
+        {"kind": "op", "spec": {"op": "add", "more": 1}},
+        {"kind": "attention", "spec": {**asdict(ATTENTION), "modification": "nonsense"}},
+        {"kind": "script", "spec": {"source": "x"}},
     ],
 )
 def test_what_is_no_workload_is_refused(value: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from neuronqa.worker import confine, folders, frames, processes
 from neuronqa.worker.capture import HEAD, TAIL, HeadAndTail
 from neuronqa.worker.confine import Confinement
 from neuronqa.worker.folders import WorkFolder
-from neuronqa.worker.watch import case_stack, signal_name
+from neuronqa.worker.watched import case_stack, signal_name
 
 
 def page() -> tuple[frames.StatusPage, frames.StatusPage, int]:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import fx
-from torch.utils._pytree import tree_leaves
 
-from neuronqa.device.neuron.cost.estimate import Cost, Operand, estimate
+from neuronqa.device.neuron.cost import flex
+from neuronqa.device.neuron.cost.compile_time import compile_seconds
+from neuronqa.device.neuron.cost.estimate import Cost, estimate
+from neuronqa.device.neuron.cost.operands import operands
 from neuronqa.device.neuron.profile import Hardware
-
-COMPILE_FIXED_S: Final = 2.0
-COMPILE_S_PER_OPERATOR: Final = 0.02
-COMPILE_S_PER_INSTRUCTION: Final = 1e-4
-"""Ours. They put a two-layer model at seconds, a truncated one of 8 B parameters at half a minute to one and a half,
-and a full one at minutes, which is what the SDK's tutorials tell; no per-operator figure is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +32,6 @@ class GraphCost:
     def compile_s(self) -> float:
         """How long the compiler would take."""
         return compile_seconds(self.operators, self.instructions)
-
-
-def compile_seconds(operators: int, instructions: int) -> float:
-    """The modelled time to compile a graph of so many operators and instructions."""
-    return COMPILE_FIXED_S + COMPILE_S_PER_OPERATOR * operators + COMPILE_S_PER_INSTRUCTION * instructions
 
 
 def total(costs: Iterable[Cost]) -> GraphCost:
@@ -82,18 +73,11 @@ def _costs(graph: fx.Graph, hardware: Hardware) -> Iterator[Cost]:
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
             inputs = fx.node.map_arg((node.args, node.kwargs), lambda argument: argument.meta.get("val"))
             yield of_call(node.target, inputs, node.meta.get("val"), hardware)
+        elif node.op == "call_function" and "flex_attention" in getattr(node.target, "__name__", ""):
+            yield from flex.costs(node, hardware)
 
 
 def of_call(op: torch._ops.OpOverload, inputs: Any, outputs: Any, hardware: Hardware) -> Cost:
     """The cost of one call with these tensors, fake or real."""
     base = op._schema.name.partition("::")[2]
     return estimate(base, operands(inputs), operands(outputs), hardware)
-
-
-def operands(value: Any) -> list[Operand]:
-    """Every tensor in `value`, in order."""
-    return [
-        Operand(tuple(int(size) for size in leaf.shape), str(leaf.dtype).removeprefix("torch."))
-        for leaf in tree_leaves(value)
-        if isinstance(leaf, torch.Tensor)
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from neuronqa.device.neuron.cost.graphs import compile_seconds
+from neuronqa.device.neuron.cost.compile_time import compile_seconds
 from neuronqa.device.neuron.profile import Hardware
 from neuronqa.domain.outcome import Kind
 

@@ -15,7 +15,8 @@ from torch.utils._pytree import tree_leaves
 from neuronqa.device.dispatch import DispatchRecording
 from neuronqa.device.neuron.cost.engines import Engine
 from neuronqa.device.neuron.cost.estimate import Cost, Operand
-from neuronqa.device.neuron.cost.graphs import of_call, operands
+from neuronqa.device.neuron.cost.graphs import of_call
+from neuronqa.device.neuron.cost.operands import operands
 from neuronqa.device.neuron.profile import Hardware
 from neuronqa.device.outside import operator, tracing
 
