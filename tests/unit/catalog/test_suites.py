@@ -9,7 +9,6 @@ from neuronqa.domain.case import Mode, Phase
 from neuronqa.domain.workload import AttentionSpec, Modification, OpSpec, Workload
 from neuronqa.sweep.policies import load_policy
 
-
 SUITES = ("aten", "flex-attention", "generate", "matmul", "moe-dispatch", "recipes", "compile-tax")
 
 
