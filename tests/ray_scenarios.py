@@ -22,6 +22,7 @@ from unittest.mock import patch
 from neuronqa.domain.job import Job
 from neuronqa.errors import EnvironmentFault
 from neuronqa.sweep.closed_ray import local_ray
+from neuronqa.sweep.ground import LocalGround
 from tests.builders import job, workload
 from tests.stand_in import StandIn
 
@@ -105,7 +106,7 @@ def serve(fleet: Fleet) -> bool:
 
 
 def no_birth(start: Start, device: str, start_s: float) -> str:
-    limits = patch.multiple("neuronqa.sweep.ray_fleet", MOURNING=2, START_S=start_s)
+    limits = patch.multiple("neuronqa.sweep.ray_fleet", MOURNING=2, START_S=start_s, REST_S=0.1)
     with limits, start(device=device) as fleet:
         try:
             fleet.await_first()
@@ -123,8 +124,8 @@ def main() -> None:
         @contextmanager
         def start(workers: int = 1, device: str = "willing") -> Iterator[RayFleet]:
             with patch("neuronqa.sweep.ray_fleet.CaseActor", StandIn):
-                options = {"num_cpus": 1, "runtime_env": {"env_vars": variables}}
-                fleet = RayFleet(workers, options, {"device": device})
+                ground = LocalGround(workers=workers, environment=variables)
+                fleet = RayFleet(workers, ground, {"device": device})
                 try:
                     yield fleet
                 finally:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from neuronqa.domain.job import Job, JobResult
+from neuronqa.errors import EnvironmentFault
 from neuronqa.sweep.driver import Progress
 from neuronqa.sweep.fleet import Completion
 from tests.builders import result
@@ -26,10 +27,21 @@ class ScriptedFleet:
         self.submitted: list[Job] = []
         self.in_hand: list[int] = []
         """How many batches the fleet held after each submission."""
+        self.ranks = 1
+        self.refused: dict[str, str] = {}
+        self.most_ranks = 8
         self.on_wait: Callable[[], None] = lambda: None
         self._script = script
         self._window = window
         self._queue: deque[tuple[int, list[tuple[Job, int]]]] = deque()
+
+    def check_room(self, ranks: int) -> None:
+        if ranks > self.most_ranks:
+            raise EnvironmentFault(f"no node has room for {ranks} ranks")
+
+    def lay_out(self, ranks: int) -> None:
+        assert not self._queue, "work was in flight when the fleet was laid out anew"
+        self.ranks = ranks
 
     def await_first(self) -> None:
         """Every scripted worker is ready at once."""
@@ -39,6 +51,9 @@ class ScriptedFleet:
 
     def submit(self, token: int, jobs: Sequence[Job]) -> None:
         assert self.capacity() > 0, "the driver overfilled the fleet"
+        assert {t.variant.ranks for job in jobs for t in job.tickets} == {self.ranks}, (
+            "a case met a slot of another width"
+        )
         batch = []
         for job in jobs:
             batch.append((job, sum(other.workload.hash == job.workload.hash for other in self.submitted)))

@@ -7,14 +7,17 @@ import time
 from collections.abc import Sequence
 
 from neuronqa.domain.job import Job, JobResult
+from neuronqa.worker.parcel import Parcel
 from tests.builders import result
 
 
 class StandIn:
     """Takes what a CaseActor takes. `device` is the name of how it starts."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, node: str = "", parcel: Parcel | None = None) -> None:
         self._device = device
+        self._node = node
+        self._parcel = parcel
 
     def ready(self) -> dict[str, str]:
         if self._device == "stillborn":

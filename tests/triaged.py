@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from neuronqa.db import queries
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
+from neuronqa.domain.build import BuildVector
 from neuronqa.domain.workload import Workload
 from neuronqa.report.build import triaged
 from neuronqa.sweep.standings import standings
@@ -18,11 +19,17 @@ from tests.builders import COMPILED, EAGER, open_sweep, record, summary, vector
 
 
 def sweep(
-    engine: Engine, plan_id: int, name: str, records: Sequence[AttemptRecord], build: str = "p", **changes: Any
+    engine: Engine,
+    plan_id: int,
+    name: str,
+    records: Sequence[AttemptRecord],
+    build: str | BuildVector = "p",
+    **changes: Any,
 ) -> int:
-    """A finished, triaged sweep."""
+    """A finished, triaged sweep. `build`: what sets its build apart, or the whole of it."""
     store = Store(engine)
-    sweep_id = open_sweep(store, plan_id, name=name, build=vector(passes=build))
+    of = vector(passes=build) if isinstance(build, str) else build
+    sweep_id = open_sweep(store, plan_id, name=name, build=of, catalog="little", workers=1, profile="ideal")
     store.write(sweep_id, [replace(one, ticket=f"{name[:8]}{one.ticket}"[:40]) for one in records])
     store.finish_sweep(sweep_id, "done", 1.0, summary(**changes))
     with engine.connect() as db:

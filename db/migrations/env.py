@@ -3,13 +3,16 @@
 from alembic import context
 from sqlalchemy import create_engine
 
+from neuronqa.db import views
 from neuronqa.db.schema import metadata
 
 
 def migrate(connection) -> None:
     context.configure(connection=connection, target_metadata=metadata, compare_type=True, render_as_batch=False)
     with context.begin_transaction():
+        views.drop(connection)
         context.run_migrations()
+        views.create(connection)
 
 
 handed_over = context.config.attributes.get("connection")

@@ -15,7 +15,7 @@ import numpy as np
 from neuronqa.checks import choices, operators, second, steps
 from neuronqa.checks.finding import blocked, finding, no_power
 from neuronqa.checks.seen import Reference, Seen
-from neuronqa.checks.tensors import Arrays, Measured, Yardstick, group_of, measure, rms
+from neuronqa.checks.tensors import Arrays, Exempt, Measured, Yardstick, group_of, measure, rms
 from neuronqa.domain.case import Mode, Phase
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import strict
@@ -52,7 +52,7 @@ def _judged(seen: Seen) -> Finding:
     reference, device, arrays = seen.reference, seen.device, seen.arrays
     if device is None or not arrays:
         return blocked(Check.PARITY, seen.stopped or Check.RUN)
-    measured = [*_structure(reference, device, arrays, seen.stopped), *_compare(reference, device, arrays)]
+    measured = [*_structure(seen, device), *_compare(reference, device, arrays)]
     wrong = [one for one in measured if one.kind is not None]
     unsteady = _unsteady(seen)
     if not wrong and not unsteady and seen.stopped is not None:
@@ -90,12 +90,16 @@ def _flaky(unsteady: str, wrong: list[Measured], measured: list[Measured]) -> Fi
     return finding(Check.PARITY, Kind.INCONCLUSIVE_FLAKY, words, detail="2 variants in 2 runs", **_counts(measured))
 
 
-def _structure(reference: Reference, device: Observation, arrays: Arrays, stopped: Check | None) -> Iterable[Measured]:
+def _structure(seen: Seen, device: Observation) -> Iterable[Measured]:
     """Tensors only one side has, and tensors of another dtype."""
+    reference, arrays = seen.reference, seen.arrays
     expected = {name.removeprefix("same/") for name in reference.arrays if name.startswith("same/")}
     present = {name for name in arrays if not name.startswith(NOT_COMPARED)}
-    missing = expected - present if stopped is None else set()
+    missing = expected - present if seen.stopped is None else set()
     for name in sorted(missing | (present - expected)):
+        if name not in missing and _stands_for_none(seen, name):
+            yield Measured(yardstick=Yardstick(name=name, count=arrays[name].size, exempt=Exempt.UNREACHED), ratio=0.0)
+            continue
         side = "missing on the device" if name in missing else "only on the device"
         kind = Kind.PARITY_STRUCTURE if group_of(name) in ("output", "buffer") else Kind.PARITY_MISSING
         yield Measured(yardstick=Yardstick(name=name, count=0), ratio=np.inf, kind=kind, note=side)
@@ -104,6 +108,12 @@ def _structure(reference: Reference, device: Observation, arrays: Arrays, stoppe
         if was != now:
             one = reference.yardsticks.get(name) or Yardstick(name=name, count=0)
             yield Measured(yardstick=one, ratio=np.inf, kind=Kind.PARITY_DTYPE, note=f"{now} instead of {was}")
+
+
+def _stands_for_none(seen: Seen, name: str) -> bool:
+    """A compiled backward returns zeros for a parameter that the loss does not reach, where autograd leaves None; what
+    the optimizer makes of it is compared on its own (torch/_functorch/_aot_autograd/runtime_wrappers.py)."""
+    return seen.variant.mode is Mode.COMPILE and group_of(name) == "grad" and not seen.arrays[name].any()
 
 
 def _compare(reference: Reference, device: Observation, arrays: Arrays) -> Iterable[Measured]:

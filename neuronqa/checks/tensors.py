@@ -50,6 +50,8 @@ class Exempt(StrEnum):
     EMPTY = "empty"
     UNSTABLE = "unstable"
     """The CPU's own runs disagree about its shape, its finiteness, or about whole numbers."""
+    UNREACHED = "unreached"
+    """Zeros of a compiled backward for a parameter that the loss does not reach, where autograd leaves none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,11 @@ class Signal:
         return distance
 
     @property
+    def worst(self) -> float:
+        """The largest of the ratios; 0 where no step got so far."""
+        return float(self.ratios.max(initial=0.0))
+
+    @property
     def leaves(self) -> int | None:
         """The first step outside the envelope."""
         outside = np.flatnonzero(~(self.ratios <= 1))
@@ -68,7 +73,7 @@ def judge(seen: Seen) -> Finding:
         return blocked(Check.TRAIN, stopped)
     if loss.size < curves[0].cpu.size:
         return no_power(Check.TRAIN, f"{loss.size} of {curves[0].cpu.size} steps were taken", detail="steps")
-    worst = max(float(signal.ratios.max()) for signal in curves)
+    worst = max(signal.worst for signal in curves)
     words = f"{loss.size} steps inside the envelope, at most {worst:.2g} of its width from the CPU's curve"
     if _hidden(curves[0]):
         words = f"{words}; by gradient and update norms, for rounding hides how the loss falls"
@@ -232,7 +237,7 @@ def _left(kind: Kind, words: str, signal: Signal, signals: list[Signal]) -> Find
         Check.TRAIN,
         kind,
         f"{words}; {signal.name} leaves the envelope at step {step} (width {width:.3g})",
-        measure=max(float(one.ratios.max()) for one in signals),
+        measure=max(one.worst for one in signals),
         step=step,
         **_curves(signals),
     )

@@ -32,8 +32,14 @@ def compare(
         typer.Option("--fail-on", help="Exit 1 if there is any that is not waived.", show_default=False),
     ] = None,
     confirm: Annotated[
-        int, typer.Option(min=0, max=20, help="Run every regressed case alone, so often on both builds.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            min=0,
+            max=20,
+            show_default="3 for two sweeps whose builds are here",
+            help="Run every regressed case alone, so often on both builds; 0 for not at all.",
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Lines a change.")] = 20,
     db: Db = None,
     as_json: AsJson = False,
@@ -45,10 +51,11 @@ def compare(
 
     with open_engine(db).connect() as connection:
         found = comparing.compare(export.side(connection, a), export.side(connection, b))
-        if confirm and found.counts[comparing.Change.REGRESSED]:
-            from neuronqa.report.confirm import confirm as run_again
+        if confirm != 0 and found.counts[comparing.Change.REGRESSED]:
+            from neuronqa.report import confirm as confirming
 
-            found = run_again(connection, found, confirm)
+            if confirm is not None or confirming.possible(found):
+                found = confirming.confirm(connection, found, confirm or confirming.TIMES)
     if as_json:
         print_json(found.to_json())
     else:

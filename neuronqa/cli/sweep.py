@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,9 +15,14 @@ from neuronqa.domain.case import Dtype, Mode
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import ExitCode, UsageError
 
+if TYPE_CHECKING:
+    from neuronqa.domain.build import Prepared
+    from neuronqa.sweep.fleet import Fleet
+    from neuronqa.sweep.request import SweepRequest
+
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
-GO_WITH_RESUME: Final = ("resume", "workers", "gate", "baseline", "db", "as_json")
+GO_WITH_RESUME: Final = ("resume", "workers", "address", "webhook", "gate", "baseline", "db", "as_json")
 
 
 @app.command(help="Run a catalog's models on a device and judge them, or go on with a sweep that was interrupted.")
@@ -69,6 +75,12 @@ def sweep(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker slots (default: one a core).", show_default=False)
     ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT|auto", help="Run on this Ray cluster, not on a Ray of our own.", show_default=False
+        ),
+    ] = None,
     max_failures: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many failing workloads.", show_default=False)
     ] = None,
@@ -84,6 +96,10 @@ def sweep(
         str | None,
         typer.Option(metavar="SWEEP|FILE", help="Exit 1 if entries regressed against this.", show_default=False),
     ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="POST a line of JSON here when it is over.", show_default=False),
+    ] = None,
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
@@ -92,14 +108,18 @@ def sweep(
     from neuronqa.db.engine import database_url, over_network
     from neuronqa.report.selection import results_in
     from neuronqa.sweep.budget import parse_budget
+    from neuronqa.sweep.cluster_fleet import EVERY, cluster_fleet
     from neuronqa.sweep.local_fleet import local_fleet
     from neuronqa.sweep.policies import GateExpression, load_policy
     from neuronqa.sweep.request import DEFAULT_POLICY, SweepRequest, default_workers
     from neuronqa.sweep.run import resume_sweep, run_sweep
+    from neuronqa.sweep.webhook import check_url, notify
 
     if (catalog is None) == (resume is None):
         raise UsageError("name either a catalog or a sweep to resume", hint="e.g. --catalog top-100k")
     chosen = policy or (catalogs.own_policy(catalog) if catalog else "") or DEFAULT_POLICY
+    if webhook is not None:
+        check_url(webhook)
     seconds = None if budget is None else parse_budget(budget)
     if resume is not None:
         _check_kept(ctx)
@@ -107,10 +127,14 @@ def sweep(
         _check_baseline(baseline, db)
     if gate is not None:
         GateExpression.parse(gate, load_policy(chosen) if resume is None else _policy_of(resume, db))
-    make_fleet = partial(local_fleet, private=not over_network(database_url(db)))
+    on_this_machine = partial(local_fleet, private=not over_network(database_url(db)))
+
+    def make_fleet(request: SweepRequest, prepared: Prepared) -> AbstractContextManager[Fleet]:
+        return (cluster_fleet if request.address else on_this_machine)(request, prepared)
+
     with SweepProgress(err) as display:
         if resume is not None:
-            swept = resume_sweep(resume, db, workers, display, make_fleet)
+            swept = resume_sweep(resume, db, workers, display, make_fleet, address)
         else:
             request = SweepRequest(
                 catalog=catalog or "",
@@ -126,11 +150,15 @@ def sweep(
                 dtype=dtype,
                 max_failures=max_failures,
                 fresh=fresh,
-                workers=workers or default_workers(),
+                workers=workers or (EVERY if address else default_workers()),
+                address=address or "",
             )
             swept = run_sweep(request, db, display, make_fleet, results_in(db))
     code = _print(swept.name, db, gate, baseline, as_json=as_json)
-    raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
+    code = ExitCode.INTERRUPTED if swept.state == "interrupted" else code
+    if webhook is not None:
+        notify(webhook, {"schema_version": 1, "sweep": swept.name, "state": swept.state, "answer": code.name.lower()})
+    raise typer.Exit(int(code))
 
 
 def _bundle(folder: str | None) -> str:

@@ -22,6 +22,8 @@ from neuronqa.domain.identity import strict
 from neuronqa.errors import BadInput, NeuronQAError
 
 TOKEN_BYTES: Final = 24
+PERSON: Final = "person"
+"""The stage at which a person decides."""
 
 
 class LateLease(NeuronQAError):
@@ -231,6 +233,21 @@ def judge(db: Connection, submission_id: int, verdict: Verdict, now: float, acto
     )
     move(db, row, target, now, actor, why, {"submission": submission_id}, rejections=rejections, not_before=rest)
     return target
+
+
+def accept_last(db: Connection, item_id: int, now: float) -> int:
+    """Let a person's word make the item's last submission an accepted one; returns its id. Raises BadInput for none."""
+    last = select(ft.fix_submission.c.id).where(ft.fix_submission.c.item_id == item_id)
+    last = last.order_by(ft.fix_submission.c.id.desc()).limit(1)
+    changed = db.execute(
+        update(ft.fix_submission)
+        .where(ft.fix_submission.c.id == last.scalar_subquery())
+        .values(judged=now, judgement=Judgement.ACCEPTED.value, stage=PERSON, reason="")
+        .returning(ft.fix_submission.c.id)
+    ).scalar()
+    if changed is None:
+        raise BadInput(f"nothing was handed in for item {item_id}", hint="offer it anew instead")
+    return int(changed)
 
 
 def resume(db: Connection, now: float, actor: str) -> list[int]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
 from neuronqa.db import fix_tables as ft
-from neuronqa.domain.fix import ItemState
+from neuronqa.domain.fix import Ending, ItemState, Judgement
 from neuronqa.errors import BadInput
 
 
@@ -72,6 +72,35 @@ def submissions(db: Connection, item_id: int) -> list[Any]:
     """What was handed in for an item, newest first."""
     query = select(ft.fix_submission).where(ft.fix_submission.c.item_id == item_id)
     return list(db.execute(query.order_by(ft.fix_submission.c.id.desc())))
+
+
+def accepted(db: Connection, states: Sequence[ItemState]) -> list[Any]:
+    """The accepted submissions of the items in these states, in the order they were handed in."""
+    query = (
+        select(ft.fix_submission)
+        .join(ft.fix_item, ft.fix_item.c.id == ft.fix_submission.c.item_id)
+        .where(
+            ft.fix_item.c.state.in_([state.value for state in states]),
+            ft.fix_submission.c.judgement == Judgement.ACCEPTED.value,
+        )
+    )
+    return list(db.execute(query.order_by(ft.fix_submission.c.id)))
+
+
+def endings(db: Connection, item_id: int, ending: Ending) -> int:
+    """How many leases of an item ended so."""
+    lease = ft.fix_lease.c
+    query = select(func.count()).where(lease.item_id == item_id, lease.ending == ending.value)
+    return int(db.execute(query).scalar_one())
+
+
+def agents(db: Connection, since: float) -> list[Any]:
+    """What each agent did since then, by name: agent, leases, submitted, held (leases that go on)."""
+    lease = ft.fix_lease.c
+    submitted = func.sum(case((lease.ending == Ending.SUBMITTED.value, 1), else_=0)).label("submitted")
+    held = func.sum(case((lease.ended.is_(None), 1), else_=0)).label("held")
+    query = select(lease.agent, func.count().label("leases"), submitted, held).where(lease.granted >= since)
+    return list(db.execute(query.group_by(lease.agent).order_by(lease.agent)))
 
 
 def journal(db: Connection, item_id: int) -> list[Any]:

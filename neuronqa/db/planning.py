@@ -217,7 +217,7 @@ def _ran(sweep_id: int) -> Select[Any]:
 
 
 def _streamed(db: Connection, query: Select[Any]) -> Iterator[Row[Any]]:
-    yield from db.execution_options(yield_per=STREAMED).execute(query)
+    yield from db.execute(query, execution_options={"yield_per": STREAMED})
 
 
 def _chunks(names: Sequence[Any]) -> Iterator[list[Any]]:

@@ -163,4 +163,4 @@ def _settled(sweep_id: int, case_id: Any) -> Any:
 
 
 def _streamed(db: Connection, query: Select[Any]) -> Iterator[Row[Any]]:
-    yield from db.execution_options(yield_per=STREAMED).execute(query)
+    yield from db.execute(query, execution_options={"yield_per": STREAMED})

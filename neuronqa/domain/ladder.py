@@ -6,7 +6,7 @@ are cumulative, so a failure on one rung keeps an entry off every higher one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
@@ -69,16 +69,25 @@ class EntryState:
             return "green"
         return f"{missed.rung.value} {(missed.outcome or UNSAID).kind.value}"
 
-    def standing_at(self, rung: Rung) -> Standing:
-        """Cumulative: a failure below counts, and one that was not run below leaves the rest not run."""
-        result = Standing.PASS
+    @property
+    def cumulative(self) -> Iterator[tuple[Rung, Standing]]:
+        """Every rung with the entry's standing on it: a failure below counts, and one that was not run below leaves the
+        rest not run."""
+        reached = Standing.PASS
         for state in self.rungs:
-            if state.rung.height > rung.height:
+            if reached is Standing.FAIL or state.standing is Standing.FAIL:
+                reached = Standing.FAIL
+            elif state.standing is Standing.NOT_RUN:
+                reached = Standing.NOT_RUN
+            yield state.rung, reached
+
+    def standing_at(self, rung: Rung) -> Standing:
+        """The cumulative standing on the highest rung that is not above `rung`."""
+        result = Standing.PASS
+        for reached, standing in self.cumulative:
+            if reached.height > rung.height:
                 break
-            if state.standing is Standing.FAIL:
-                return Standing.FAIL
-            if state.standing is Standing.NOT_RUN:
-                result = Standing.NOT_RUN
+            result = standing
         return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any, Final, TypeVar
 
 from neuronqa.domain.case import Mode, Phase, Variant
@@ -83,7 +84,7 @@ class Policy:
             limits=_numbers(Limits, value.get("limits", {})),
         )
 
-    @property
+    @cached_property
     def rungs(self) -> tuple[Rung, ...]:
         """The rungs this policy asks for, lowest first; `registered` and `eligible` always."""
         asked = {Rung.REGISTERED, Rung.ELIGIBLE, *self.required}
@@ -96,9 +97,18 @@ class Policy:
 
     def asks(self, rung: Rung) -> tuple[tuple[Variant, Check], ...]:
         """The (variant, check) pairs that must pass for `rung`."""
-        return tuple((v, check) for v in self.required.get(rung, ()) for check in checks_of(rung, v))
+        return self._asked.get(rung, ())
+
+    @cached_property
+    def _asked(self) -> dict[Rung, tuple[tuple[Variant, Check], ...]]:
+        """Every group of a plan is asked the same, a hundred thousand times."""
+        return {
+            rung: tuple((v, check) for v in variants for check in checks_of(rung, v))
+            for rung, variants in self.required.items()
+        }
 
 
+@lru_cache
 def checks_of(rung: Rung, variant: Variant) -> tuple[Check, ...]:
     """The checks that decide `rung` for a case run as `variant`."""
     return tuple(check for check in Check if check.rung is rung and applies(check, variant))

@@ -14,6 +14,8 @@ SCHEMA: Final = 1
 SCRIPT_FILE: Final = "repro.py"
 ABOUT_FILE: Final = "about.json"
 OPERATOR_FILE: Final = "operator.pt"
+CALLED_FILE: Final = "operator.json"
+"""The operator's name as it was called, overload and all."""
 MODEL_FILE: Final = "model.pt"
 CONFIG_FILE: Final = "config.json"
 LOSS_FILE: Final = "loss.json"

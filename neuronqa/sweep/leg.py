@@ -33,6 +33,7 @@ class Leg:
     def __init__(self, agenda: Agenda, store: Store, order: BuildOrder, display: Display, fleet: Fleet) -> None:
         self._agenda = agenda
         self._order = order
+        self._fleet = fleet
         sweep_id = agenda.sweep.id
         with agenda.engine.connect() as db:
             judged = {row.name for row in queries.controls(db, sweep_id)}
@@ -61,10 +62,20 @@ class Leg:
         budget = self._agenda.request.budget_s
         began = time.monotonic()
         share = None if budget is None else began + budget - self._reserved(budget)
-        main = Queue(self._agenda.jobs(self._order), self._controls, CONTROL_STRIDE, by_value=budget is not None)
-        self.driver.run(main, share)
+        self._fleet.check_room(max(self._agenda.widths, default=1))
+        for width in self._agenda.widths:
+            if not (self.driver.stopped or (queue := self._queue(width)).empty):
+                self._fleet.lay_out(width)
+                self.driver.run(queue, share)
         if not self.driver.stopped:
+            self._fleet.lay_out(1)
             self.driver.run(Queue(self._audits(), by_value=True), None if budget is None else began + budget)
+
+    def _queue(self, width: int) -> Queue:
+        """Cases of one width; controls run on one rank, between the cases that do."""
+        main = self._agenda.jobs(self._order, width)
+        controls = self._controls if width == 1 else ()
+        return Queue(main, controls, CONTROL_STRIDE, by_value=self._agenda.request.budget_s is not None)
 
     def summary(self) -> dict[str, Any]:
         """What the report needs and the rows alone do not say: the audit, the controls' verdict, what was planned."""
@@ -81,6 +92,7 @@ class Leg:
             "controls": {"planted": len(self._planted), "caught": sum(v.caught for v in verdicts)},
             "withheld": {rung.value: why for rung, why in control_pool.withheld(self._planted, verdicts).items()},
             "planned": self._planned,
+            "refused nodes": dict(self._fleet.refused),
             "reuse": reuse,
         }
 
@@ -97,9 +109,10 @@ class Leg:
             bodies = queries.workloads(db, drawn)
             spent = queries.work(db, agenda.sweep.id).cpu_by_kind
         allowance = AUDIT_SHARE * sum(spent.values()) - spent.get(AttemptKind.AUDIT.value, 0.0)
+        alone = [variant for variant in agenda.variants if variant.ranks == 1]
         chosen: list[Assignment] = []
         for hash_ in drawn:
-            assignment = agenda.assignment(bodies[hash_], agenda.variants, AttemptKind.AUDIT, self._order)
+            assignment = agenda.assignment(bodies[hash_], alone, AttemptKind.AUDIT, self._order)
             allowance -= assignment.expected_s
             if allowance < 0 and (chosen or audited):
                 break

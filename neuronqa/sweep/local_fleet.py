@@ -10,6 +10,7 @@ from pathlib import Path
 from neuronqa.domain.build import Prepared
 from neuronqa.sweep.closed_ray import local_ray
 from neuronqa.sweep.fleet import Fleet
+from neuronqa.sweep.ground import LocalGround
 from neuronqa.sweep.private_network import enter_private_network
 from neuronqa.sweep.request import SweepRequest
 
@@ -23,9 +24,8 @@ def local_fleet(request: SweepRequest, prepared: Prepared, *, private: bool = Tr
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), local_ray(request.workers) as environment:
         from neuronqa.sweep.ray_fleet import RayFleet
 
-        settings = {"device": prepared.order.device}
-        options = {"num_cpus": 1, "runtime_env": {"env_vars": {**environment}}}
-        fleet = RayFleet(request.workers, options, settings)
+        ground = LocalGround(workers=request.workers, environment=environment)
+        fleet = RayFleet(request.workers, ground, {"device": prepared.order.device})
         try:
             yield fleet
         finally:

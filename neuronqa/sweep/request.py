@@ -42,16 +42,20 @@ class SweepRequest:
     bundle: str = ""
     """The folder of a reference bundle to compare with besides the CPU; on a fleet, the same on every node."""
     seed: int = 0
+    address: str = ""
+    """Of a Ray cluster that is there already; empty for a closed one of our own on this machine."""
 
     @classmethod
-    def kept(cls, options: Mapping[str, Any], workers: int | None) -> SweepRequest:
-        """The request a sweep's stored options describe, with `workers` slots instead of its own if given."""
+    def kept(cls, options: Mapping[str, Any], workers: int | None, address: str | None = None) -> SweepRequest:
+        """The request a sweep's stored options describe, with `workers` slots, or at an `address`, instead of its own
+        if given."""
         values = dict(options)
         values["overlays"] = tuple(values.get("overlays", ()))
         values["mode"] = Mode(values["mode"]) if values.get("mode") else None
         values["dtype"] = Dtype(values["dtype"]) if values.get("dtype") else None
         request = cls(**values)
-        return request if workers is None else replace(request, workers=workers)
+        request = request if workers is None else replace(request, workers=workers)
+        return request if address is None else replace(request, address=address)
 
     @property
     def narrowing(self) -> Narrowing:

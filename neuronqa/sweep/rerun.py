@@ -49,18 +49,22 @@ class Bench:
         }
 
 
-@contextmanager
-def bench(row: SweepRow) -> Iterator[Bench]:
-    """The build of a sweep, ready to run. Raises EnvironmentFault where this machine no longer makes that build."""
-    request = SweepRequest.kept(row.options, None)
-    prepared = prepare(request.order)
+def order(row: SweepRow) -> BuildOrder:
+    """The build of a sweep, prepared. Raises EnvironmentFault where this machine no longer makes that build."""
+    prepared = prepare(SweepRequest.kept(row.options, None).order)
     if prepared.vector.hash != row.build_hash:
         raise EnvironmentFault(
             f"the build of sweep {row.name} is not here any more",
             where=row.build_hash[:12],
             hint="check out what it was made of; results of two builds are never mixed",
         )
-    with bench_of(prepared.order, Policy.from_json(row.policy)) as ready:
+    return prepared.order
+
+
+@contextmanager
+def bench(row: SweepRow) -> Iterator[Bench]:
+    """The build of a sweep, ready to run. Raises EnvironmentFault like :func:`order`."""
+    with bench_of(order(row), Policy.from_json(row.policy)) as ready:
         yield ready
 
 

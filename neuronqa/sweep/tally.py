@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -37,7 +38,7 @@ class Tally:
 
     policy: Policy
     unsaid: Outcome = UNSAID
-    rungs: dict[RungKey, Weight] = field(default_factory=dict)
+    rungs: dict[RungKey, Weight] = field(default_factory=lambda: defaultdict(Weight))
     states: dict[StateKey, Weight] = field(default_factory=dict)
     behind: dict[str, Weight] = field(default_factory=dict)
     """By hash of a workload: the entries that stand by its findings, inherited ones included."""
@@ -50,7 +51,7 @@ class Tally:
 
     def _add(self, part: Standings) -> None:
         lanes = [(str(variant), lane(self.policy, variant)) for variant in self.policy.variants]
-        known: dict[tuple[str, str, str], list[tuple[str, EntryState]]] = {}
+        known: dict[tuple[str, str, str], list[RungKey]] = {}
         by = part.standing_by
         for planned in part.groups:
             state = part.states[planned.id]
@@ -61,21 +62,23 @@ class Tally:
             missed = state.missed
             kept = planned.group.model_type, state.label, state.evidence, missed.rung.value if missed else ""
             self.states.setdefault(kept, Weight()).add(*weight)
-            self._climb(EVERYTHING, state, weight)
             key = workload, str(planned.group.listing), state.evidence.value
             if key not in known:
                 findings = part.findings.get(workload, {})
                 known[key] = [
-                    (name, entry_state(policy, planned.group.listing, findings, state.evidence, self.unsaid))
+                    step
                     for name, policy in lanes
+                    for step in _climbed(
+                        name, entry_state(policy, planned.group.listing, findings, state.evidence, self.unsaid)
+                    )
                 ]
-            for name, of_lane in known[key]:
-                self._climb(name, of_lane, weight)
+            for step in (*_climbed(EVERYTHING, state), *known[key]):
+                self.rungs[step].add(*weight)
 
-    def _climb(self, name: str, state: EntryState, weight: tuple[int, int]) -> None:
-        for step in state.rungs:
-            key = name, step.rung, state.evidence, state.standing_at(step.rung)
-            self.rungs.setdefault(key, Weight()).add(*weight)
+
+def _climbed(name: str, state: EntryState) -> Iterator[RungKey]:
+    for rung, standing in state.cumulative:
+        yield name, rung, state.evidence, standing
 
 
 def lane(policy: Policy, variant: Variant) -> Policy:

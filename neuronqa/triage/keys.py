@@ -17,7 +17,7 @@ from neuronqa.checks.pattern import masked
 from neuronqa.domain.identity import content_hash
 from neuronqa.domain.outcome import Check, Kind, Outcome, Stage, clean_detail
 
-KEY_VERSION: Final = "ck1"
+KEY_VERSION: Final = "ck2"
 """Raised whenever the rules below change what a key is; clusters keep their ids (see :mod:`neuronqa.triage.rekey`)."""
 KEY_DIGITS: Final = 12
 
@@ -34,6 +34,8 @@ _NUMBERS: Final = frozenset(
     {Kind.PARITY_ZERO, Kind.PARITY_SCALE, Kind.PARITY_SIGN, Kind.PARITY_OFFSET, Kind.PARITY_SCATTER}
 )
 _NON_FINITE: Final = frozenset({Kind.PARITY_NAN, Kind.PARITY_INF})
+_INSIDE: Final = {"aten::_safe_softmax": "aten::_softmax", "aten::softmax": "aten::_softmax"}
+"""Operators that a search sees whole, and the one that does their work inside."""
 _CLASSES: Final = {
     "float64": "float",
     "float32": "float",
@@ -55,6 +57,7 @@ class PartName(StrEnum):
 
     NATURE = "nature"
     SUBJECT = "subject"
+    KERNEL = "kernel"
     CLASS = "dtype class"
     DTYPE = "dtype"
     MANNER = "manner"
@@ -90,7 +93,7 @@ class Cause:
 
     @property
     def key(self) -> str:
-        """`ck1:` and 12 hex digits over the parts that count."""
+        """`ck2:` and 12 hex digits over the parts that count."""
         return _key(self)
 
     @property
@@ -124,13 +127,21 @@ def _parts(cause: Cause) -> tuple[Part, ...]:
     if kind in _NO_KERNEL and operator:
         return (
             Part(PartName.NATURE, "no kernel", True, "refusing the operator and running it elsewhere are one lack"),
-            *_subject(operator, dtype),
+            Part(PartName.SUBJECT, operator, True, "the operator to blame"),
+            *(
+                [Part(PartName.DTYPE, dtype, False, "where there is no kernel, there is none for any dtype")]
+                * bool(dtype)
+            ),
             Part(PartName.CHECK, check.value, False, "whether it stops the run depends on the mode, not on the cause"),
         )
     if operator and kind.stage in (Stage.PARITY, Stage.TRAIN):
         return (
             Part(PartName.NATURE, _nature(kind), True, "what the operator's own result looks like"),
-            *_subject(operator, dtype),
+            Part(
+                PartName.KERNEL, kernel(operator), True, "its overloads, in place and over lists too, share one kernel"
+            ),
+            Part(PartName.SUBJECT, operator, False, "the operator to blame"),
+            *_classed(dtype),
             Part(PartName.MANNER, kind.reason, False, "the same error looks different at other values"),
             Part(PartName.CHECK, check.value, False, "the curve leaves the CPU's because this operator is wrong"),
         )
@@ -147,16 +158,27 @@ def _parts(cause: Cause) -> tuple[Part, ...]:
 
 def _subject(operator: str, dtype: str) -> tuple[Part, ...]:
     subject = Part(PartName.SUBJECT, operator, True, "the operator to blame")
+    return (subject, *_classed(dtype))
+
+
+def _classed(dtype: str) -> tuple[Part, ...]:
     if not dtype:
-        return (subject,)
+        return ()
     class_ = _CLASSES.get(dtype)
     if class_ is None:
-        return (subject, Part(PartName.DTYPE, dtype, True, "a pattern of its own"))
+        return (Part(PartName.DTYPE, dtype, True, "a pattern of its own"),)
     return (
-        subject,
         Part(PartName.CLASS, class_, True, "kernels are written for a class of dtypes"),
         Part(PartName.DTYPE, dtype, False, "one kernel mostly serves the whole class; split by it where it does not"),
     )
+
+
+def kernel(operator: str) -> str:
+    """`aten::_foreach_sqrt_.default` -> `aten::sqrt`: what does the work of an operator and of its other forms."""
+    space, _, name = operator.partition("::")
+    base = name.partition(".")[0].removeprefix("_foreach_")
+    base = base.removesuffix("_") if not base.endswith("__") else base
+    return _INSIDE.get(f"{space}::{base}", f"{space}::{base}")
 
 
 def _operator(detail: str) -> tuple[str, str]:

@@ -30,7 +30,16 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import relaxed
 from neuronqa.domain.outcome import Kind, Outcome, Standing
 from neuronqa.domain.policy import Policy
-from neuronqa.domain.repro import ABOUT_FILE, LOSS_FILE, MODEL_FILE, OPERATOR_FILE, SCRIPT_FILE, Grain, Repro
+from neuronqa.domain.repro import (
+    ABOUT_FILE,
+    CALLED_FILE,
+    LOSS_FILE,
+    MODEL_FILE,
+    OPERATOR_FILE,
+    SCRIPT_FILE,
+    Grain,
+    Repro,
+)
 from neuronqa.domain.workload import HfSpec, ModuleSpec, Workload
 from neuronqa.errors import BadInput
 from neuronqa.sweep.request import SweepRequest
@@ -69,7 +78,7 @@ def find(db: Connection, row: SweepRow, what: str) -> Failing:
             raise BadInput(
                 f"cluster {cluster.id} has no case of its own in sweep {row.name}", hint="name another sweep"
             )
-        return min(members, key=_plainness)
+        return min(members, key=plainness)
     members = clusters.failing_case(db, row.id, what)
     if not members:
         hint = "give a case's hash as pages and `neuronqa triage show` print it, or a cluster's id"
@@ -137,7 +146,8 @@ def causes(findings: Iterable[Finding]) -> Iterator[Cause]:
                 yield Cause(one.check, outcome, message)
 
 
-def _plainness(one: Failing) -> tuple[bool, str, str]:
+def plainness(one: Failing) -> tuple[bool, str, str]:
+    """Orders failing cases: what a person would look at first comes first."""
     return one.attempt_kind.value not in _RAN, str(one.variant.mode), one.case
 
 
@@ -168,7 +178,7 @@ def _smallest(subject: Subject, folder: Path, until: float) -> Repro:
 def _candidates(subject: Subject, place: Path) -> Iterator[tuple[Grain, str]]:
     """Scripts, smallest first; the last is always one that can be written."""
     failing, spec = subject.failing, subject.workload.spec
-    name, dtype = _operator(failing.outcome)
+    name, dtype = operator_of(failing.outcome)
     device = subject.order.device
     found = extract(subject.workload, failing.variant, subject.order, name, dtype, place)
     tail = scripts.tail(failing.variant, device)
@@ -177,10 +187,11 @@ def _candidates(subject: Subject, place: Path) -> Iterator[tuple[Grain, str]]:
         return scripts.head(str(failing.outcome), what, failing.variant, device, subject.profile)
 
     if OPERATOR_FILE in found:
-        writes = name.split(".")[0].endswith("_")
+        called = str(json.loads((place / CALLED_FILE).read_text(encoding="ascii")))
+        what = f"{called} as {failing.class_name} calls it"
         yield (
             Grain.OPERATOR,
-            scripts.operator(head(f"{name} as {failing.class_name} calls it"), tail, name, writes=writes),
+            scripts.operator(head(what), tail, called, writes=_writes(called)),
         )
     if isinstance(spec, HfSpec) and {MODEL_FILE, LOSS_FILE} <= found:
         own = json.loads((place / LOSS_FILE).read_text(encoding="ascii")) == "own"
@@ -228,7 +239,7 @@ def _workload_of(folder: Path) -> Workload:
     return Workload(ModuleSpec(source=str(script), source_sha256=digest, factory="make", seed=SEED))
 
 
-def _operator(outcome: Outcome) -> tuple[str, str]:
+def operator_of(outcome: Outcome) -> tuple[str, str]:
     """`parity:scale(aten::mm float32)`: the operator and the dtype; empty where none is blamed."""
     operator, _, rest = outcome.detail.partition(" ")
     if outcome.kind is Kind.RUN_CRASH:  # SIGSEGV aten::mm
@@ -246,7 +257,7 @@ def _keep(place: Path, folder: Path, grain: Grain) -> None:
     """Leave what the script of this grain reads, and nothing else."""
     unread = {OPERATOR_FILE} if grain is not Grain.OPERATOR else {MODEL_FILE, "config.json"}
     for file in place.iterdir():
-        if file.is_file() and file.name not in unread | {LOSS_FILE}:
+        if file.is_file() and file.name not in unread | {LOSS_FILE, CALLED_FILE}:
             shutil.copyfile(file, folder / file.name)
 
 
@@ -256,3 +267,8 @@ def _about(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise BadInput("not a folder that `neuronqa repro` wrote", where=str(folder)) from error
     return about
+
+
+def _writes(name: str) -> bool:
+    """`aten::add_.Tensor` writes into its first argument."""
+    return name.partition(".")[0].endswith("_")

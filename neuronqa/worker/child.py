@@ -130,6 +130,10 @@ def _settle_in(scratch: Path) -> None:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "inductor")
     os.environ["USER"] = os.environ["LOGNAME"] = "neuronqa"  # getpass.getuser: the user has no name
     os.environ.pop("XDG_CACHE_HOME", None)
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if codecache is not None:  # it chose a folder before the fork, which is not the child's to write
+        codecache._HEADER_DIR = str(scratch / "inductor" / "headers")
+        codecache._HEADER_LOCK_DIR = str(scratch / "inductor" / "headers" / "locks")
     tempfile.tempdir = None
 
 

@@ -10,13 +10,13 @@ from typing import Final
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.policy import Limits
-from neuronqa.domain.repro import CONFIG_FILE, LOSS_FILE, MODEL_FILE, OPERATOR_FILE
+from neuronqa.domain.repro import CALLED_FILE, CONFIG_FILE, LOSS_FILE, MODEL_FILE, OPERATOR_FILE
 from neuronqa.domain.workload import HfSpec, Workload
 from neuronqa.worker import folders
 from neuronqa.worker.actor import outfit
 from neuronqa.worker.supervisor import Supervisor
 
-FILES: Final = (OPERATOR_FILE, MODEL_FILE, CONFIG_FILE, LOSS_FILE)
+FILES: Final = (OPERATOR_FILE, CALLED_FILE, MODEL_FILE, CONFIG_FILE, LOSS_FILE)
 LIMITS: Final = Limits(deadline_s=120.0, memory_mb=8192)
 
 

@@ -19,7 +19,7 @@ from neuronqa.device.dispatch import DispatchRecording
 from neuronqa.device.outside import operator, tracing
 from neuronqa.device.protocol import Adapter, Device, Recording
 from neuronqa.domain.observation import Progress
-from neuronqa.domain.repro import CONFIG_FILE, LOSS_FILE, MODEL_FILE, OPERATOR_FILE
+from neuronqa.domain.repro import CALLED_FILE, CONFIG_FILE, LOSS_FILE, MODEL_FILE, OPERATOR_FILE
 from neuronqa.domain.workload import HfSpec, Workload
 from neuronqa.worker import device_child
 from neuronqa.worker.device_child import Watching
@@ -79,21 +79,21 @@ class _Calls(DispatchRecording):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self._exact and not tracing() and self._is_wanted(func):
-            self._keep((list(args), dict(kwargs)))
+        # `fmod.Scalar` comes by here and `fmod.Tensor`, which it is made of below, does not: any overload may be it.
+        if not self._exact and not tracing() and func._schema.name == self._name.partition(".")[0]:
+            self._keep(operator(func), (list(args), dict(kwargs)))
         return func(*args, **kwargs)
 
-    def _is_wanted(self, func: Any) -> bool:
-        return bool(self._name) and self._name in (operator(func), func._schema.name)
-
-    def _keep(self, call: tuple[list[Any], dict[str, Any]]) -> None:
+    def _keep(self, name: str, call: tuple[list[Any], dict[str, Any]]) -> None:
         tensors = [leaf for leaf in tree_leaves(call) if isinstance(leaf, Tensor)]
-        exact = not self._dtype or any(str(one.dtype).removeprefix("torch.") == self._dtype for one in tensors)
+        dtypes = {str(one.dtype).removeprefix("torch.") for one in tensors}
+        exact = name == self._name and (not self._dtype or self._dtype in dtypes)
         if (self._file.exists() and not exact) or sum(one.nbytes for one in tensors) > LARGEST:
             return
         if any(isinstance(leaf, torch.device) for leaf in tree_leaves(call)):
             return
         torch.save(tree_map(_on_host, call), self._file)
+        self._file.with_name(CALLED_FILE).write_text(json.dumps(name), encoding="ascii")
         self._exact = exact
 
 

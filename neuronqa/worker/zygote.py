@@ -35,9 +35,7 @@ ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    # Their folder is chosen when inductor is imported, before the fork, and is not the child's to write:
-    # https://github.com/pytorch/pytorch/blob/v2.13.0/torch/_inductor/codecache.py, _HEADER_DIR
-    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # dear in a child; `neuronqa.device.inductor` shares them
     "TOKENIZERS_PARALLELISM": "false",
     "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
     "CUDA_VISIBLE_DEVICES": "",

@@ -32,8 +32,8 @@ from neuronqa.domain.plan import PlanGroup
 from neuronqa.domain.policy import Policy, applies
 from neuronqa.domain.workload import HfSpec, Workload
 from neuronqa.report.build import triaged
+from neuronqa.sweep.conclude import conclude
 from neuronqa.sweep.policies import load_policy
-from neuronqa.sweep.standings import partial_standings
 
 FAMILIES: Final = 220
 HOSTILE: Final = ("<script>alert(1)</script>", "\x1b[31mred\x1b[0m", "\u202eltr", "=HYPERLINK(1)", "]]>", "a\\|b `c`")
@@ -129,7 +129,7 @@ class Maker:
                     node=f"node-{n % 8}",
                     worker=f"worker-{n % 64}",
                     ops_complete=True,
-                    record=self._bodies[n % FAMILIES],
+                    record=self._record(variant, drawn, n),
                 )
 
     def _drawn(self) -> list[Cause]:
@@ -150,22 +150,35 @@ class Maker:
             _finding(check, list(dict.fromkeys(found.get(check, ()))), n) for check in Check if applies(check, variant)
         ]
 
-    def _body(self, family: int) -> dict[str, Any]:
-        ops = [
-            {
-                "op": OPS[(family * 13 + n * 7) % len(OPS)],
-                "dtype": "float32",
-                "placement": "native",
-                "mechanism": 0,
-                "reported": True,
-                "count": 1 + n % 9,
-                "nbytes": 0,
-                "ns": 1000 * n,
-                "shapes": [[2, 16, 64], [64, 64 + n]],
-            }
-            for n in range(40)
+    def _record(self, variant: Variant, drawn: list[Cause], n: int) -> dict[str, Any]:
+        """The family's operators, and those the device left to the CPU."""
+        body = self._bodies[n % FAMILIES]
+        fallen = [
+            _use(op, dtype, n, mechanism=1 if cause.outcome.kind is Kind.FALLBACK_NO_KERNEL else 2)
+            for cause in drawn
+            if cause.check is Check.FALLBACK and cause.mode == variant.mode.value
+            for op, _, dtype in [cause.outcome.detail.partition(" ")]
         ]
+        return {**body, "ops": [*body["ops"], *fallen]} if fallen else body
+
+    def _body(self, family: int) -> dict[str, Any]:
+        ops = [_use(OPS[(family * 13 + n * 7) % len(OPS)], "float32", n) for n in range(40)]
         return {"ops": ops, "family": family, "forced_cpu": [], "memory_peak": 1 << 20}
+
+
+def _use(op: str, dtype: str, n: int, mechanism: int = 0) -> dict[str, Any]:
+    return {
+        "op": op,
+        "dtype": dtype,
+        "placement": "cpu" if mechanism else "native",
+        "mechanism": mechanism,
+        "reported": True,
+        "count": 1 + n % 9,
+        "nbytes": 64 * n if mechanism else 0,
+        "ns": 1000 * (n % 1000),
+        "shapes": [[2, 16, 64], [64, 64 + n % 40]],
+        "strides": [[1024, 64, 1], [64 + n % 40, 1]],
+    }
 
 
 def _group(workload: Workload, kernel_key: str) -> PlanGroup:
@@ -212,7 +225,7 @@ def make(database: str, results: int, entries: int, clusters: int) -> dict[str, 
         sweep_id = store.create_sweep(_header(name, plan_id, policy))
         timed(f"{name}: write", partial(_write, store, sweep_id, maker.attempts(part, name)))
         store.finish_sweep(sweep_id, "done", 3600.0, _summary(len(part)))
-        timed(f"{name}: settle", partial(_settle, store, sweep_id, name))
+        timed(f"{name}: conclude", partial(conclude, store, name))
         timed(f"{name}: triage", partial(triaged, engine, name))
     with engine.connect() as db:
         sizes = {row.name: row.attempts for row in queries.sweeps(db)}
@@ -248,12 +261,6 @@ def _summary(planned: int) -> dict[str, Any]:
 def _write(store: Store, sweep_id: int, records: Iterator[AttemptRecord]) -> None:
     while batch := list(islice(records, BATCH)):
         store.write(sweep_id, batch)
-
-
-def _settle(store: Store, sweep_id: int, name: str) -> None:
-    with store.engine.connect() as db:
-        parts = partial_standings(db, queries.sweep(db, name))
-        store.save_standings(sweep_id, chain.from_iterable(part.states.items() for part in parts))
 
 
 def main() -> None:

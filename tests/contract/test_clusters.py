@@ -202,7 +202,7 @@ def test_a_cluster_is_found_by_id_and_by_key_and_by_nothing_else(engine: Engine,
         for wrong in ("99", "ck1:none", "", "'; DROP TABLE cluster; --", "9" * 30):
             with pytest.raises(BadInput):
                 clusters.cluster(db, wrong)
-    assert [part["name"] for part in parts if part["counts"]] == ["nature", "subject", "dtype class"]
+    assert [part["name"] for part in parts if part["counts"]] == ["nature", "subject"]
 
 
 def test_planted_faults_grade_the_clustering(engine: Engine, plan: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Engine, delete, func, select, update
+from sqlalchemy import Engine, delete, func, insert, select, update
 
 from neuronqa.db import planning, queries
 from neuronqa.db import tables as t
@@ -88,3 +88,13 @@ def test_a_sweep_that_runs_is_not_pruned(filled: Engine) -> None:
     assert prune(filled, keep=1).sweeps == 1
     with filled.connect() as db:
         assert [row.state for row in queries.sweeps(db)] == ["done", "pruned", "running"]
+
+
+def test_reading_a_plan_in_parts_leaves_its_connection_fit_to_write(filled: Engine) -> None:
+    """A connection that streams whatever it is asked cannot insert many rows on PostgreSQL."""
+    with filled.begin() as db:
+        assert len(list(planning.candidates(db, 1))) == len(POOL)
+        assert "yield_per" not in db.get_execution_options()
+        new = insert(t.workload).returning(t.workload.c.id, sort_by_parameter_order=True)
+        rows = [{"hash": f"{n:032x}", "kind": "hf", "family": "x", "class_name": "", "spec": {}} for n in range(3)]
+        assert len(db.execute(new, rows).all()) == 3

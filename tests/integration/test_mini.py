@@ -123,6 +123,7 @@ def failing_clusters(swept: Swept, kind: str = "") -> list[str]:
     return [str(one["cluster"]) for one in kept if one["outcome"].startswith(kind)]
 
 
+@pytest.mark.full
 def test_a_fallback_is_shown_by_a_script_of_its_operator_alone(swept: Swept, tmp_path: Path) -> None:
     told = reproduced(swept, failing_clusters(swept, "fallback:no-kernel")[0], tmp_path / "repro")
     assert (told["grain"], told["same"], told["again"]["same"]) == ("operator", True, True)

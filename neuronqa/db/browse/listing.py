@@ -133,7 +133,7 @@ def _whole(db: Connection, listing: Listing) -> Count:
 def export(db: Connection, listing: Listing, ask: Ask) -> Iterator[dict[str, Any]]:
     """Every row that was asked for, in order, streamed."""
     ordered, _ = _ordered(listing, ask, _conditions(listing, ask))
-    for row in db.execution_options(yield_per=STREAMED).execute(ordered):
+    for row in db.execute(ordered, execution_options={"yield_per": STREAMED}):
         yield _plain(dict(row._mapping))
 
 

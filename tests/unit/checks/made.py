@@ -17,6 +17,7 @@ from neuronqa.domain.policy import Thresholds
 
 DONE = Exit(done=True, progress=Progress.DONE)
 EAGER = Variant.parse("eager/fp32/train")
+COMPILED = Variant.parse("compile/fp32/train")
 COMPILE = Variant.parse("compile/fp32/train")
 THRESHOLDS = Thresholds()
 PARAMETERS = {"first.weight": (8, 6), "first.bias": (8,), "last.weight": (4, 8)}

@@ -14,6 +14,7 @@ from neuronqa.domain.case import Variant
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind, Standing
 from tests.unit.checks.made import (
+    COMPILED,
     EAGER,
     PARAMETERS,
     Arrays,
@@ -232,3 +233,18 @@ def test_the_judge_needs_no_reference_of_inference_to_have_gradients() -> None:
     variant = Variant.parse("eager/fp32/infer")
     found = parity.judge(seen(device(arrays), arrays, variant=variant, against=reference(given)))
     assert found.outcome.kind is Kind.PARITY_PASS
+
+
+def test_zeros_of_a_compiled_backward_stand_for_no_gradient_and_are_shown() -> None:
+    """The smallest case of a decoder that never looks at its encoder: autograd leaves None, AOTAutograd zeros."""
+    found = judge({**right(7), "grad/frozen": np.zeros(3)}, variant=COMPILED)
+    assert found.outcome.kind is Kind.PARITY_PASS
+    assert found.evidence["exempt_by_reason"] == {"unreached": 1}
+    assert found.evidence["exempt_tensors"] == ["grad/frozen"]
+
+
+@pytest.mark.parametrize("values", [[0.0, 1e-30, 0.0], [0.0, np.nan, 0.0]])
+def test_any_other_gradient_out_of_nowhere_fails(values: list[float]) -> None:
+    for variant in (EAGER, COMPILED):
+        found = judge({**right(7), "grad/frozen": np.asarray(values)}, variant=variant)
+        assert found.outcome.kind is Kind.PARITY_MISSING

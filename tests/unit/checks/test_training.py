@@ -153,3 +153,26 @@ def test_no_right_curve_is_called_wrong(seed: int) -> None:
 
 def test_the_made_curves_have_the_steps_the_policy_asks_for() -> None:
     assert THRESHOLDS.train_steps == STEPS
+
+
+CUT = [
+    ("a loss alone, and it is wrong", {"loss": 1, "gradient": 0, "update": 0}, "train:diverged"),
+    ("a loss and a gradient", {"loss": 1, "gradient": 1, "update": 0}, "train:diverged"),
+    ("the second step's loss alone", {"loss": 2, "gradient": 1, "update": 1}, "train:diverged"),
+]
+
+
+@pytest.mark.parametrize(("name", "steps", "outcome"), CUT, ids=[row[0] for row in CUT])
+def test_a_step_that_was_cut_off_is_judged_by_what_there_is(name: str, steps: dict[str, int], outcome: str) -> None:
+    """The device raised in backward: the loss of that step is there, its gradient is not."""
+    del name
+    arrays = right(7)
+    arrays["curve/loss"] = arrays["curve/loss"] * 1.01
+    for curve, kept in steps.items():
+        arrays[f"curve/{curve}"] = arrays[f"curve/{curve}"][:kept]
+    assert str(judge(arrays, stopped=Check.RUN).outcome) == outcome
+
+
+def test_nothing_at_all_is_put_down_to_what_stopped_it() -> None:
+    arrays = {name: array[:0] if name.startswith("curve/") else array for name, array in right(7).items()}
+    assert judge(arrays, stopped=Check.RUN).outcome.kind is Kind.NOT_RUN_BLOCKED

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, event, select
 
-from neuronqa.db import queries
+from neuronqa.db import planning, queries
 from neuronqa.db import tables as t
 from neuronqa.db.engine import open_engine
 from neuronqa.db.queries import SweepRow
@@ -27,6 +27,7 @@ from neuronqa.domain.job import Job, JobResult
 from neuronqa.domain.ladder import Evidence
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.domain.plan import PlanGroup
+from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput, EnvironmentFault
 from neuronqa.sweep import controls
 from neuronqa.sweep import run as run_module
@@ -72,14 +73,15 @@ PLANTED = Control(
 class Place:
     """A database with one sweep whose device is ready, and everything a leg needs but workers."""
 
-    def __init__(self, path: Path, **asked: Any) -> None:
+    def __init__(self, path: Path, *, policed: Policy = QUICK, most_ranks: int = 8, **asked: Any) -> None:
         self.path = path
+        self._most_ranks = most_ranks
         self.engine: Engine = open_engine(str(path), create=True)
         store = Store(self.engine)
         plan_id = save_plan(store, [A, B, C, D], entries(KEYED))
         request = SweepRequest(catalog="little", policy="quick", workers=2, **asked)
-        sweep_id = open_sweep(store, plan_id, **asdict(request))
-        kept = [v for v in QUICK.variants if request.narrowing.keeps(v.mode, v.dtype)]
+        sweep_id = open_sweep(store, plan_id, policed, **asdict(request))
+        kept = [v for v in policed.variants if request.narrowing.keeps(v.mode, v.dtype)]
         run = [A, D][: request.limit]
         store.plan_cases(sweep_id, [Case(workload=w.hash, device="neuron", variant=v) for w in run for v in kept])
         self.fleet = ScriptedFleet()
@@ -88,6 +90,7 @@ class Place:
         @contextmanager
         def make(_request: SweepRequest, _prepared: Prepared) -> Iterator[Fleet]:
             self.fleet = ScriptedFleet(script)
+            self.fleet.most_ranks = self._most_ranks
             self.fleet.on_wait = on_wait
             yield self.fleet
 
@@ -329,3 +332,51 @@ def test_a_job_lost_for_good_is_a_failure_of_the_infrastructure(place: Callable[
     one = place()
     one.leg(script)
     assert one.labels == {"green": 10, "builds infra:lost": 4}
+
+
+WIDE = replace(
+    QUICK, required={rung: (*asked, *(replace(v, ranks=4) for v in asked)) for rung, asked in QUICK.required.items()}
+)
+
+
+def test_cases_on_several_ranks_run_after_the_others_in_slots_of_their_width(place: Callable[..., Place]) -> None:
+    one = place(policed=WIDE)
+    assert one.leg().state == "done"
+    ranks = [ticket.variant.ranks for made in one.fleet.submitted for ticket in made.tickets]
+    counted = Counter(ranks)
+    assert counted[4] == 2 * len(QUICK.variants)
+    first = ranks.index(4)
+    assert set(ranks[first : first + counted[4]]) == {4}
+    with one.engine.connect() as db:
+        assert planning.outstanding(db, one.row.id) == []
+
+
+def test_a_case_on_more_ranks_than_any_node_holds_is_refused_before_anything_runs(place: Callable[..., Place]) -> None:
+    one = place(policed=WIDE, most_ranks=2)
+    with pytest.raises(EnvironmentFault, match="no node has room for 4 ranks"):
+        one.leg()
+    assert one.fleet.submitted == []
+    assert one.attempts() == Counter()
+
+
+def test_a_full_disk_stops_a_sweep_with_words_and_it_goes_on_when_there_is_room(place: Callable[..., Place]) -> None:
+    one = place()
+    one.engine.dispose()
+    full = one.path.stat().st_size // 4096 + 1
+
+    def fill(connection: Any, _record: Any) -> None:
+        connection.execute(f"PRAGMA max_page_count={full}")  # SQLite says of it what it says of a full disk
+
+    def verbose(made: Job, _before: int) -> JobResult:
+        found = replace(passed(EAGER)[0], evidence={"words": os.urandom(40_000).hex()})
+        return result(made, {ticket.variant: [found, *passed(ticket.variant)[1:]] for ticket in made.tickets})
+
+    event.listen(Engine, "connect", fill)
+    try:
+        with pytest.raises(EnvironmentFault, match=r"disk is full.*--resume one"):
+            one.leg(verbose)
+    finally:
+        event.remove(Engine, "connect", fill)
+    assert one.row.state == "running"
+    assert one.leg().state == "done"
+    assert one.attempts()["a", "record"] == one.attempts()["d", "record"] == 2

@@ -23,6 +23,11 @@ def cause(text: str, check: Check | None = None, message: str = "") -> Cause:
     [
         ("fallback:no-kernel(aten::gelu float32)", "run:unsupported-op(aten::gelu float32)"),
         ("fallback:no-kernel(aten::gelu float32)", "fallback:no-kernel(aten::gelu bfloat16)"),
+        ("fallback:no-kernel(aten::mul float32)", "fallback:no-kernel(aten::mul int64)"),
+        ("fallback:no-kernel(aten::mul float32)", "run:unsupported-op(aten::mul)"),
+        ("parity:scale(aten::sqrt float32)", "parity:scale(aten::_foreach_sqrt float32)"),
+        ("parity:scale(aten::add.Tensor float32)", "train:diverged(aten::add_.Scalar float32)"),
+        ("parity:nan(aten::_safe_softmax float32)", "parity:nan(aten::_softmax float32)"),
         ("parity:scale(aten::mm float32)", "parity:offset(aten::mm float32)"),
         ("parity:scale(aten::mm float32)", "parity:sign(aten::mm bfloat16)"),
         ("parity:scale(aten::mm float32)", "train:diverged(aten::mm float32)"),
@@ -38,7 +43,10 @@ def test_one_cause_has_one_key_however_it_shows(one: str, other: str) -> None:
     ("one", "other"),
     [
         ("fallback:no-kernel(aten::gelu float32)", "fallback:no-kernel(aten::silu float32)"),
-        ("fallback:no-kernel(aten::mul float32)", "fallback:no-kernel(aten::mul int64)"),
+        ("fallback:arguments(aten::mul float32)", "fallback:arguments(aten::mul int64)"),
+        ("fallback:no-kernel(aten::mul.Tensor float32)", "fallback:no-kernel(aten::mul.Scalar float32)"),
+        ("parity:scale(aten::mul float32)", "parity:scale(aten::mul int64)"),
+        ("parity:scale(aten::mm float32)", "parity:scale(aten::addmm float32)"),
         ("fallback:no-kernel(aten::gelu float32)", "fallback:hidden(aten::gelu float32)"),
         ("fallback:no-kernel(aten::gelu float32)", "parity:scale(aten::gelu float32)"),
         ("parity:scale(aten::mm float32)", "parity:nan(aten::mm float32)"),
@@ -58,7 +66,8 @@ def test_a_key_names_its_version_and_says_why_each_part_counts_or_does_not() -> 
     assert found.key.startswith(f"{KEY_VERSION}:")
     assert [(part.name, part.value, part.counts) for part in found.parts] == [
         (PartName.NATURE, "wrong numbers", True),
-        (PartName.SUBJECT, "aten::mm", True),
+        (PartName.KERNEL, "aten::mm", True),
+        (PartName.SUBJECT, "aten::mm", False),
         (PartName.CLASS, "float", True),
         (PartName.DTYPE, "bfloat16", False),
         (PartName.MANNER, "scale", False),
