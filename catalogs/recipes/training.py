@@ -69,17 +69,22 @@ def tokens() -> Tensor:
     return torch.randint(0, SIZES["vocab_size"], (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
 
 
-def train(place: Any, trainer: str, family: str, edit: str = "") -> dict[str, list[float]]:
+def train(place: Any, trainer: str, family: str, edit: str = "") -> dict[str, Tensor]:
     """The loss before each step, over all rows."""
     model = model_of(family, edit)
     if place.whole:
-        return {"loss": _loop(model.to(place.dtype), tokens(), lambda loss: loss)}
-    return {"loss": TRAINERS[trainer](place, model)}
+        with place.exactly():
+            losses = _loop(model.to(place.dtype), tokens(), lambda loss: loss)
+    else:
+        losses = TRAINERS[trainer](place, model)
+    return {"loss": torch.tensor(losses, dtype=torch.float64)}
 
 
-def _loop(model: Any, rows: Tensor, mean: Callable[[Tensor], Tensor], back: Any = None) -> list[float]:
-    """Plain PyTorch; `back` goes backward in the loss's place."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE)
+def _loop(
+    model: Any, rows: Tensor, mean: Callable[[Tensor], Tensor], back: Any = None, *, foreach: bool | None = None
+) -> list[float]:
+    """Plain PyTorch; `back` goes backward in the loss's place. Sharded and whole tensors do not mix in `foreach`."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, foreach=foreach)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -130,7 +135,7 @@ def tensor_parallel(place: Any, model: Any) -> list[float]:
     plan |= {"mlp.gate_proj": ColwiseParallel(), "mlp.up_proj": ColwiseParallel(), "mlp.down_proj": RowwiseParallel()}
     for layer in model.model.layers:
         parallelize_module(layer, mesh, plan)
-    return _loop(model, tokens().to(place.device), lambda loss: loss)
+    return _loop(model, tokens().to(place.device), lambda loss: loss, foreach=False)
 
 
 def accelerate(place: Any, model: Any) -> list[float]:

@@ -23,6 +23,7 @@ from neuronqa.domain.observation import (
 )
 
 PLACES_FILE: Final = "places.json"
+CANARY_FILE: Final = "canary.txt"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

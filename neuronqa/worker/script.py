@@ -5,8 +5,10 @@ Tensors are named `output/rank.R.NAME`. The reference's oracle is the script's o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from neuronqa.checks.tensors import spread
-from neuronqa.device.protocol import Adapter
+from neuronqa.device.protocol import Adapter, Device
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Variant
 from neuronqa.domain.observation import TENSOR_FILE, Failure, Observation, Progress
@@ -67,6 +69,7 @@ def observe(request: Mapping[str, Any], adapter: Callable[[str], Adapter], emit:
     order = BuildOrder.from_json(request["order"])
     _place(request, CPU).announce()  # a device chooses its index by it
     device = adapter(order.device).load(order, request.get("last_op_file", ""))
+    _look_again(device)
     recording = device.recording()
     try:
         spec, place = _spec(request), _place(request, device.torch_device)
@@ -84,8 +87,19 @@ def observe(request: Mapping[str, Any], adapter: Callable[[str], Adapter], emit:
         observation = replace(observation, reached=mark.current, failure=failure)
     mark(Progress.REPORT)
     _write(folder, arrays)
-    used = {"ops": recording.ops(), "ops_complete": recording.complete, "memory_peak": device.memory_peak()}
-    write_observation(folder, replace(observation, not_observable=device.not_observable, **used))
+    observation = replace(observation, ops=recording.ops(), ops_complete=recording.complete)
+    observation = replace(observation, memory_peak=device.memory_peak(), not_observable=device.not_observable)
+    write_observation(folder, observation)
+
+
+def _look_again(device: Device) -> None:
+    """Libraries that were imported before the device was loaded remember that there was none."""
+    offer: Callable[[], None] = getattr(device, "offer_names", lambda: None)
+    offer()
+    for name in ("accelerate.utils.imports", "transformers.utils.import_utils"):
+        for known in vars(sys.modules.get(name, sys)).values():
+            if hasattr(known, "cache_clear"):
+                known.cache_clear()
 
 
 def _write(folder: Path, arrays: Arrays) -> None:
@@ -125,10 +139,9 @@ def _call(function: Callable[..., Any], place: Place, spec: ScriptSpec) -> tuple
 def _beside(same: Arrays, function: Callable[..., Any], place: Place, spec: ScriptSpec) -> tuple[Arrays, str]:
     """The CPU's run, the plain one, and how far they are apart, under the names the judge reads."""
     arrays: Arrays = {f"same/{name}": array for name, array in same.items()}
-    plain = replace(place, dtype=torch.float64, whole=True)
+    plain = replace(place, dtype=torch.float64, whole=True, exactly=partial(float64, place.dtype))
     try:
-        with float64(place.dtype):
-            oracle, _ = _call(function, plain, spec)
+        oracle, _ = _call(function, plain, spec)
     except Exception as error:  # noqa: BLE001 - a plain run may need what the case does not
         return arrays, f"{type(error).__name__}: {error}"[:MESSAGE_LIMIT]
     for name, array in same.items():

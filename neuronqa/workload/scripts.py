@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import FileStore
 
 from neuronqa.domain.outcome import Kind
 from neuronqa.domain.workload import ScriptSpec
@@ -35,6 +37,8 @@ class Place:
     """A file that all ranks may write."""
     whole: bool = False
     """Compute by yourself, plainly and in `dtype`, what all ranks together should: the run others are measured by."""
+    exactly: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Entered around the plain run: models that ask for a narrower float by name do not get one."""
 
     def announce(self) -> None:
         """Say it in the environment, as launchers do: trainers read it there."""
@@ -45,7 +49,7 @@ class Place:
     def join(self) -> None:
         """Meet the other ranks."""
         backend = dist.get_default_backend_for_device(self.device)
-        store = dist.FileStore(f"{self.store}.{self.device.type}", self.ranks)
+        store = FileStore(f"{self.store}.{self.device.type}", self.ranks)
         dist.init_process_group(backend, store=store, rank=self.rank, world_size=self.ranks)
 
 

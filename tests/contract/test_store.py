@@ -613,9 +613,9 @@ def test_a_driver_whose_sweep_was_taken_up_by_another_writes_no_more(url: str, e
     first.write(sweep_id, [record(A, EAGER)])
     second.take_up(sweep_id)
     for late in (
-        lambda: first.write(sweep_id, [record(B, EAGER)]),
-        lambda: first.finish_sweep(sweep_id, "done", 1.0, None),
-        lambda: first.save_standings(sweep_id, []),
+        partial(first.write, sweep_id, [record(B, EAGER)]),
+        partial(first.finish_sweep, sweep_id, "done", 1.0, None),
+        partial(first.save_standings, sweep_id, []),
     ):
         with pytest.raises(EnvironmentFault, match="another driver has taken this sweep up"):
             late()

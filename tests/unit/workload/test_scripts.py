@@ -3,6 +3,7 @@
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,9 +14,13 @@ from neuronqa.workload.runnable import BuildFailure
 from neuronqa.workload.scripts import Place, script
 
 
-def spec(path: Path, **changes: object) -> ScriptSpec:
+def spec(path: Path, **changes: Any) -> ScriptSpec:
     path.write_text("def f(place, add):\n    return {'sum': place.rank + add}\n")
-    given = {"source": str(path), "source_sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "function": "f"}
+    given: dict[str, Any] = {
+        "source": str(path),
+        "source_sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "function": "f",
+    }
     return ScriptSpec(**{**given, **changes})
 
 
@@ -35,7 +40,7 @@ def test_a_script_is_called_with_its_place(tmp_path: Path) -> None:
         ({"source_sha256": "0" * 64}, Kind.BUILD_ERROR),
     ],
 )
-def test_what_a_script_lacks_is_named(tmp_path: Path, changes: dict[str, object], kind: Kind) -> None:
+def test_what_a_script_lacks_is_named(tmp_path: Path, changes: dict[str, Any], kind: Kind) -> None:
     with pytest.raises(BuildFailure) as caught:
         script(spec(tmp_path / "s.py", **changes))
     assert caught.value.kind is kind
