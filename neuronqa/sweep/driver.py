@@ -40,6 +40,7 @@ class Progress:
     failures: Counter[str] = field(default_factory=Counter)
     """Workloads by the stage of their first failing outcome."""
     workers: int = 0
+    most_workers: int = 0
     started: float = field(default_factory=time.monotonic)
     budget_s: float | None = None
     draining: str = ""
@@ -229,5 +230,6 @@ class Driver:
 
     def _refresh(self) -> None:
         self.progress.workers = self._fleet.size
+        self.progress.most_workers = max(self.progress.most_workers, self._fleet.size)
         self.progress.draining = self._stop or ("budget" if self._spent else "")
         self._display.show(self.progress)
