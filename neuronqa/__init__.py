@@ -3,10 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from neuronqa import extras
+
 if TYPE_CHECKING:
     from neuronqa.checkup.api import check as check
 
 __version__ = "0.1.0"
+
+extras.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -63,6 +63,17 @@ class EnvironmentFault(NeuronQAError):
     exit_code = ExitCode.ENVIRONMENT
 
 
+class DatabaseAway(EnvironmentFault):
+    """The database server cannot be reached, or ended the connection. What was not committed is not there."""
+
+
+class NodeUnsound(EnvironmentFault):
+    """A machine gets arithmetic wrong: nothing it computed may be believed, and it gets no more to compute."""
+
+    def __reduce__(self) -> tuple[type[NodeUnsound], tuple[str]]:
+        return type(self), (self.what,)
+
+
 class InvariantBroken(NeuronQAError):
     """A sum that must hold does not: a fault of ours, and the result must not be believed."""
 

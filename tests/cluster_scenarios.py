@@ -1,4 +1,4 @@
-"""A real driver on a Ray of three nodes, all on loopback, that loses nodes, workers, its database or itself. Prints JSON.
+"""A real driver on a Ray of three nodes, all on loopback, that loses a node or a worker, or gains one. Prints JSON.
 
     python -m tests.cluster_scenarios SCENARIO DATABASE CATALOG
 
@@ -9,28 +9,33 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from neuronqa.domain.build import BuildOrder, Prepared
 from neuronqa.domain.job import Job, JobResult
+from neuronqa.errors import NodeUnsound
 from neuronqa.sweep import controls
 from neuronqa.sweep import run as run_module
 from neuronqa.sweep.closed_ray import CLOSED
+from neuronqa.sweep.ground import CPU, ClusterGround
+from neuronqa.sweep.private_network import enter_private_network
 from neuronqa.sweep.request import SweepRequest
 from neuronqa.worker.actor import versions
 from tests.builders import ORDER, result, vector
-from tests.scripted import Quiet
-
-if TYPE_CHECKING:
-    from neuronqa.sweep.fleet import Fleet
 
 NODES = 3
-JOB_S = 0.05
+SLOTS = 2
+JOB_S = {"joiner": 4.0}
+"""So long that a node that joins half-way still finds something to do; the others need not last."""
+PATIENCE_S = 120.0
 
 
 class Served:
@@ -51,10 +56,28 @@ class Served:
         pass
 
     def _run(self, one: Job) -> JobResult:
-        from dataclasses import replace
-
-        time.sleep(JOB_S)
+        if self._node == told("unsound"):
+            raise NodeUnsound(f"{self._node} computes wrongly: matmul in float32")
+        until = time.monotonic() + PATIENCE_S
+        while not told("all are here") and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(JOB_S.get(os.environ["NEURONQA_SCENARIO"], 0.05))
         return replace(result(one), node=self._node, worker=f"{self._node}/{os.getpid()}")
+
+
+def tell(what: str, text: str) -> None:
+    """Let everybody on every node know."""
+    (Path(os.environ["NEURONQA_SCENE"]) / what).write_text(text)
+
+
+def told(what: str) -> str:
+    said = Path(os.environ["NEURONQA_SCENE"]) / what
+    return said.read_text() if said.exists() else ""
+
+
+def plant() -> None:
+    """Have a node compute wrongly from now on."""
+    tell("unsound", ClusterGround(resource=CPU).nodes(1)[0].name)
 
 
 def ready(order: BuildOrder) -> Prepared:
@@ -74,6 +97,8 @@ class Meddling:
         print(text, file=sys.stderr)
 
     def show(self, progress: Any) -> None:
+        if progress.workers >= NODES * SLOTS:
+            tell("all are here", "yes")
         if not self.happened and progress.done >= self._after:
             self.happened = True
             self._happens()
@@ -81,49 +106,44 @@ class Meddling:
 
 @contextmanager
 def three_nodes() -> Iterator[Any]:
-    """A head that runs nothing and NODES with two slots each, in this network."""
+    """A head that runs nothing and NODES with two slots each, in a network that holds loopback alone.
+
+    Elsewhere Ray takes 127.0.0.1 for a machine's other address, on which nothing of this listens.
+    """
+    if not enter_private_network():
+        raise SystemExit("this machine gives no network of its own")
     os.environ.update({**CLOSED, "RAY_AUTH_TOKEN": "f" * 64, "RAY_health_check_period_ms": "1000"})
     from ray.cluster_utils import Cluster
 
-    small = {"object_store_memory": 80 * 2**20, "node_ip_address": "127.0.0.1", "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
+    here = {"node_ip_address": "127.0.0.1", "include_dashboard": False}
+    small: dict[str, Any] = {**here, "object_store_memory": 80 * 2**20}
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
     try:
-        yield cluster, [cluster.add_node(num_cpus=2, **small) for _ in range(NODES)], small
+        yield cluster, [cluster.add_node(num_cpus=SLOTS, **small) for _ in range(NODES)], small
     finally:
         cluster.shutdown()
 
 
 def kill_a_worker() -> None:
-    """Of the fleet's own, with the signal no process outlives."""
-    import signal
-
-    for folder in os.listdir("/proc"):
-        if folder.isdigit():
-            try:
-                with open(f"/proc/{folder}/cmdline", "rb") as file:
-                    said = file.read()
-            except OSError:
-                continue
-            if said.startswith(b"ray::Served") and owned(int(folder)):
-                os.kill(int(folder), signal.SIGKILL)
+    """One of this scene's own, with the signal no process outlives."""
+    mark = f"NEURONQA_SCENE={os.environ['NEURONQA_SCENE']}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            named = (folder / "cmdline").read_bytes().startswith(b"ray::Served")
+            if named and mark in (folder / "environ").read_bytes():
+                os.kill(int(folder.name), signal.SIGKILL)
                 return
     raise RuntimeError("no worker was found")
 
 
-def owned(pid: int) -> bool:
-    """Does it descend from a raylet of this cluster, all of which this process started?"""
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        return f"NEURONQA_SCENE={os.environ['NEURONQA_SCENE']}".encode() in file.read()
-
-
 def main(scenario: str, database: str, catalog: str) -> dict[str, Any]:
-    os.environ["NEURONQA_SCENE"] = str(os.getpid())
+    os.environ.update(NEURONQA_SCENE=str(Path(database).parent), NEURONQA_SCENARIO=scenario)
     with three_nodes() as (cluster, nodes, small):
         happens = {
             "node": lambda: cluster.remove_node(nodes[0], allow_graceful=False),
             "worker": kill_a_worker,
-            "joiner": lambda: cluster.add_node(num_cpus=2, **small) and None,
-            "nothing": lambda: None,
+            "joiner": lambda: cluster.add_node(num_cpus=SLOTS, **small) and None,
+            "unsound": plant,
         }[scenario]
         display = Meddling(20, happens)
         with (

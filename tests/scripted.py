@@ -28,6 +28,7 @@ class ScriptedFleet:
         self.in_hand: list[int] = []
         """How many batches the fleet held after each submission."""
         self.ranks = 1
+        self.refused: dict[str, str] = {}
         self.most_ranks = 8
         self.on_wait: Callable[[], None] = lambda: None
         self._script = script

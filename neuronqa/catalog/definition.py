@@ -20,6 +20,10 @@
     attention = { modification = "causal", batch = 1, sequence = 1024, ... }   # the fields of AttentionSpec
 
     [[entry]]
+    id = "moe-dispatch/top-2"
+    script = "dispatch.py:dispatch"        # a workload: a function called on every rank; also arguments, requires
+
+    [[entry]]
     id = "mini/config-truncated"
     config = '{"model_type": "llama",'     # a config.json as it is served; or config_base64, or config_nested
     expected = { listing = "listing:config_malformed" }
@@ -46,12 +50,13 @@ from neuronqa.catalog.catalog import Listed
 from neuronqa.catalog.status import Absence
 from neuronqa.domain.catalog import Entry, Source
 from neuronqa.domain.outcome import Outcome
-from neuronqa.domain.workload import ModuleSpec, OpSpec, Workload, WorkloadKind
+from neuronqa.domain.workload import ModuleSpec, OpSpec, ScriptSpec, Workload, WorkloadKind
 from neuronqa.errors import BadInput
 
 FILE: Final = "catalog.toml"
 SCHEMA: Final = 1
-_WORKLOAD: Final = frozenset({"factory", "arguments", "seed", "deadline_s", "memory_mb", "op", "dtype", "attention"})
+_KINDS: Final = frozenset({"factory", "op", "attention", "script"})
+_WORKLOAD: Final = _KINDS | {"arguments", "seed", "deadline_s", "memory_mb", "dtype", "requires"}
 _CONFIG: Final = frozenset({"config", "config_base64", "config_nested"})
 
 
@@ -111,14 +116,33 @@ def _workload(folder: Path, item: Mapping[str, Any]) -> Workload | None:
         return Workload(OpSpec(**{name: item[name] for name in ("op", "dtype", "seed") if name in item}))
     if "attention" in item:
         return Workload.from_json({"kind": WorkloadKind.ATTENTION, "spec": item["attention"]})
+    if "script" in item:
+        return Workload(_script(folder, item))
     return None
 
 
+def _script(folder: Path, item: Mapping[str, Any]) -> ScriptSpec:
+    path, function = _function(folder, "script", item)
+    return ScriptSpec(
+        source=_source(path),
+        source_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        function=function,
+        arguments=dict(item.get("arguments", {})),
+        requires=tuple(item.get("requires", ())),
+        seed=int(item.get("seed", 0)),
+    )
+
+
+def _function(folder: Path, key: str, item: Mapping[str, Any]) -> tuple[Path, str]:
+    """The file and the name of `FILE.py:FUNCTION`. Raises ValueError."""
+    file, colon, function = str(item[key]).partition(":")
+    if not colon or not function.isidentifier() or Path(file).name != file:
+        raise ValueError(f"{key} must be FILE.py:FUNCTION in this folder, not {item[key]!r}")
+    return folder / file, function
+
+
 def _module(folder: Path, item: Mapping[str, Any]) -> ModuleSpec:
-    file, colon, factory = str(item["factory"]).partition(":")
-    path = folder / file
-    if not colon or not factory.isidentifier() or Path(file).name != file:
-        raise ValueError(f"factory must be FILE.py:FUNCTION in this folder, not {item['factory']!r}")
+    path, factory = _function(folder, "factory", item)
     return ModuleSpec(
         source=_source(path),
         source_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),

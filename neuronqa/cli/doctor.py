@@ -10,7 +10,7 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 from rich.markup import escape
@@ -37,8 +37,17 @@ class Diagnosis:
 
 
 @app.command(help="Check that this machine can run a sweep, and say what to do where it cannot.")
-def doctor(db: Db = None, as_json: AsJson = False) -> None:
+def doctor(
+    db: Db = None,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT|auto", help="Look at this Ray cluster's nodes as well.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     found = list(diagnose(db))
+    if address is not None:
+        found += _cluster(address)
     bad = [d for d in found if d.fine is False]
     if as_json:
         print_json({"schema_version": 1, "fine": not bad, "checks": [asdict(d) for d in found]})
@@ -62,6 +71,24 @@ def diagnose(db: str | None) -> Iterator[Diagnosis]:
     yield _memory()
     yield _attempt("database", lambda: _database(db))
     yield _attempt("bundled files", _bundled)
+
+
+def _cluster(address: str) -> list[Diagnosis]:
+    """Every node of a cluster: may it take part, and with how much?"""
+    from neuronqa.sweep.cluster_fleet import inspect
+
+    try:
+        nodes = inspect(address)
+    except NeuronQAError as error:
+        return [Diagnosis("Ray cluster", False, error.what, error.hint)]
+    if not nodes:
+        return [Diagnosis("Ray cluster", False, "no node has a CPU to work with", "add nodes")]
+    return [
+        Diagnosis(
+            f"node {node.name}", not why, why or f"{node.slots} slots", "give every node one image" if why else ""
+        )
+        for node, why in nodes
+    ]
 
 
 def _python() -> Diagnosis:

@@ -23,6 +23,7 @@ VERBS: Final = {
     "triage": "Root causes and what each blocks.",
     "repro": "Write a small script that shows one failure.",
     "queue": "Root causes that agents take, fix and hand in.",
+    "mcp": "Serve the fix queue to agents.",
     "reference": "Record another device's results to compare with.",
     "controls": "Plant faults, and say which check noticed what.",
     "profile": "Draw a case's timeline on the simulated device.",

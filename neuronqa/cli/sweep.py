@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
-GO_WITH_RESUME: Final = ("resume", "workers", "address", "gate", "baseline", "db", "as_json")
+GO_WITH_RESUME: Final = ("resume", "workers", "address", "metrics", "webhook", "gate", "baseline", "db", "as_json")
 
 
 @app.command(help="Run a catalog's models on a device and judge them, or go on with a sweep that was interrupted.")
@@ -96,6 +96,14 @@ def sweep(
         str | None,
         typer.Option(metavar="SWEEP|FILE", help="Exit 1 if entries regressed against this.", show_default=False),
     ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, metavar="PORT", help="Serve progress to Prometheus here.", show_default=False),
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="POST a line of JSON here when it is over.", show_default=False),
+    ] = None,
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
@@ -106,13 +114,17 @@ def sweep(
     from neuronqa.sweep.budget import parse_budget
     from neuronqa.sweep.cluster_fleet import EVERY, cluster_fleet
     from neuronqa.sweep.local_fleet import local_fleet
+    from neuronqa.sweep.metrics import Metrics
     from neuronqa.sweep.policies import GateExpression, load_policy
     from neuronqa.sweep.request import DEFAULT_POLICY, SweepRequest, default_workers
     from neuronqa.sweep.run import resume_sweep, run_sweep
+    from neuronqa.sweep.webhook import check_url, notify
 
     if (catalog is None) == (resume is None):
         raise UsageError("name either a catalog or a sweep to resume", hint="e.g. --catalog top-100k")
     chosen = policy or (catalogs.own_policy(catalog) if catalog else "") or DEFAULT_POLICY
+    if webhook is not None:
+        check_url(webhook)
     seconds = None if budget is None else parse_budget(budget)
     if resume is not None:
         _check_kept(ctx)
@@ -125,7 +137,8 @@ def sweep(
     def make_fleet(request: SweepRequest, prepared: Prepared) -> AbstractContextManager[Fleet]:
         return (cluster_fleet if request.address else on_this_machine)(request, prepared)
 
-    with SweepProgress(err) as display:
+    with SweepProgress(err) as progress:
+        display = progress if metrics is None else Metrics(progress, metrics)
         if resume is not None:
             swept = resume_sweep(resume, db, workers, display, make_fleet, address)
         else:
@@ -148,7 +161,10 @@ def sweep(
             )
             swept = run_sweep(request, db, display, make_fleet, results_in(db))
     code = _print(swept.name, db, gate, baseline, as_json=as_json)
-    raise typer.Exit(int(ExitCode.INTERRUPTED if swept.state == "interrupted" else code))
+    code = ExitCode.INTERRUPTED if swept.state == "interrupted" else code
+    if webhook is not None:
+        notify(webhook, {"schema_version": 1, "sweep": swept.name, "state": swept.state, "answer": code.name.lower()})
+    raise typer.Exit(int(code))
 
 
 def _bundle(folder: str | None) -> str:

@@ -27,7 +27,7 @@ from sqlalchemy.exc import (
 )
 
 from neuronqa.bundled import folder
-from neuronqa.errors import BadInput, EnvironmentFault
+from neuronqa.errors import BadInput, DatabaseAway, EnvironmentFault
 
 DEFAULT_FILE: Final = "neuronqa.db"
 BUSY_MS: Final = 10_000
@@ -213,10 +213,22 @@ def _name_failures(engine: Engine) -> None:
     def on_error(context: ExceptionContext) -> None:
         failure = context.sqlalchemy_exception
         reason = (str(context.original_exception).splitlines() or ["no reason given"])[0]
+        if is_away(engine.dialect.name, context.original_exception):
+            raise DatabaseAway(f"the database is away: {reason}", where=shown(engine.url)) from failure
         if type(failure) is OperationalError:
             raise EnvironmentFault(f"the database failed: {reason}", where=shown(engine.url)) from failure
         if type(failure) is DatabaseError:
             raise BadInput(f"the database is damaged: {reason}", where=shown(engine.url)) from failure
+
+
+def is_away(dialect: str, error: BaseException) -> bool:
+    """Did the server end the connection, or could none be made? (PostgreSQL's error codes: classes 08 and 57P)"""
+    if dialect != "postgresql":
+        return False
+    import psycopg
+
+    state = getattr(error, "sqlstate", None) or "08"
+    return isinstance(error, psycopg.OperationalError) and state.startswith(("08", "57P"))
 
 
 def _arguments(url: URL, *, read_only: bool) -> dict[str, Any]:

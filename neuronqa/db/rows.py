@@ -40,7 +40,7 @@ class AttemptRecord:
     probe_of: str = ""
     ops_complete: bool = False
     record: Mapping[str, Any] = field(default_factory=dict)
-    """Strict JSON for the blob: exit, operators, graphs, curves."""
+    """For the blob, as it can be told in JSON: exit, operators, graphs, curves."""
     control: ControlVerdict | None = None
 
 

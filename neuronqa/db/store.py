@@ -28,6 +28,7 @@ from neuronqa.domain.ladder import EntryState
 from neuronqa.domain.plan import PlanGroup
 from neuronqa.domain.policy import Policy
 from neuronqa.domain.workload import Workload
+from neuronqa.errors import EnvironmentFault
 
 CHUNK = 1000
 Item = TypeVar("Item")
@@ -55,7 +56,28 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._terms: dict[int, int] = {}
+        """Sweep -> the term in which this driver holds it."""
         self._insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+
+    def take_up(self, sweep_id: int) -> None:
+        """Become the sweep's driver: from now on, whoever drove it before is refused."""
+        raised = (
+            update(t.sweep).where(t.sweep.c.id == sweep_id).values(term=t.sweep.c.term + 1).returning(t.sweep.c.term)
+        )
+        with self.engine.begin() as db:
+            self._terms[sweep_id] = int(db.execute(raised).scalar_one())
+
+    def _fence(self, db: Connection, sweep_id: int) -> None:
+        """Let nobody take the sweep up before this transaction ends. Raises EnvironmentFault if somebody has."""
+        held = self._terms.get(sweep_id)
+        if held is None:
+            return
+        now = db.execute(select(t.sweep.c.term).where(t.sweep.c.id == sweep_id).with_for_update(read=True)).scalar()
+        if now != held:
+            raise EnvironmentFault(
+                "another driver has taken this sweep up", hint="nothing is lost: what it has not executed, it will"
+            )
 
     def known_plan(self, key: str) -> int | None:
         """The id of the plan stored under `key`, if there is one."""
@@ -131,6 +153,7 @@ class Store:
         if not records:
             return
         with self.engine.begin() as db:
+            self._fence(db, sweep_id)
             fresh = self._unseen(db, records)
             case_ids = self._case_ids(db, [record.case for record in fresh])
             bodies = rows.Bodies.of(fresh)
@@ -179,12 +202,14 @@ class Store:
     def save_standings(self, sweep_id: int, standings: Iterable[tuple[int, EntryState]]) -> None:
         """Replace the kept answer of the entry-state function for every group of the sweep's plan."""
         with self.engine.begin() as db:
+            self._fence(db, sweep_id)
             db.execute(t.standing.delete().where(t.standing.c.sweep_id == sweep_id))
             self._bulk(db, t.standing, (rows.standing_row(sweep_id, group_id, state) for group_id, state in standings))
 
     def finish_sweep(self, sweep_id: int, state: str, wall_s: float, summary: Mapping[str, Any] | None) -> None:
         """Close a sweep (or a leg of it): `wall_s` is added to what earlier legs took."""
         with self.engine.begin() as db:
+            self._fence(db, sweep_id)
             db.execute(
                 update(t.sweep)
                 .where(t.sweep.c.id == sweep_id)
@@ -238,7 +263,8 @@ class Store:
         by_ticket: dict[str, AttemptRecord] = {}
         for record in records:
             by_ticket.setdefault(record.ticket, record)
-        seen = db.execute(select(t.attempt.c.ticket).where(t.attempt.c.ticket.in_(list(by_ticket)))).scalars()
+        there = copying.among(db, t.attempt.c.ticket, list(by_ticket))
+        seen = db.execute(select(t.attempt.c.ticket).where(there)).scalars()
         for ticket in seen:
             del by_ticket[ticket]
         return list(by_ticket.values())
@@ -267,7 +293,7 @@ class Store:
     def _ids_by_hash(self, db: Connection, table: Table, hashes: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for chunk in _chunks(dict.fromkeys(hashes), 500):
-            stored = db.execute(select(table.c.hash, table.c.id).where(table.c.hash.in_(chunk)))
+            stored = db.execute(select(table.c.hash, table.c.id).where(copying.among(db, table.c.hash, chunk)))
             found.update({row.hash: row.id for row in stored})
         return found
 
@@ -282,20 +308,28 @@ class Store:
         if not bodies:
             return {}
         packed = [{"sha256": sha, "size": len(body), "data": zlib.compress(body, 6)} for sha, body in bodies.items()]
+        found = self._add_blobs(db, packed)
+        for chunk in _chunks([sha for sha in bodies if sha not in found], 500):
+            there = copying.among(db, t.blob.c.sha256, chunk)
+            stored = db.execute(select(t.blob.c.sha256, t.blob.c.id).where(there))
+            found.update({row.sha256: row.id for row in stored})
+        return found
+
+    def _add_blobs(self, db: Connection, packed: Sequence[rows.Row]) -> dict[str, int]:
+        if db.dialect.name == "postgresql":
+            return copying.add_blobs(db, packed)
         fresh = (
             self._insert(t.blob)
             .on_conflict_do_nothing(index_elements=["sha256"])
             .returning(t.blob.c.sha256, t.blob.c.id)
         )
-        found = {row.sha256: row.id for row in db.execute(fresh, packed)}
-        for chunk in _chunks([sha for sha in bodies if sha not in found], 500):
-            stored = db.execute(select(t.blob.c.sha256, t.blob.c.id).where(t.blob.c.sha256.in_(chunk)))
-            found.update({row.sha256: row.id for row in stored})
-        return found
+        return {row.sha256: row.id for row in db.execute(fresh, packed)}
 
     def _new_ids(self, db: Connection, table: Table, new: Sequence[rows.Row]) -> list[int]:
         if not new:
             return []
+        if db.dialect.name == "postgresql":
+            return copying.new_ids(db, table, new)
         statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
         return list(db.execute(statement, new).scalars())
 

@@ -117,7 +117,9 @@ sweep = Table(
     Column("wall_s", Float, nullable=False),
     Column("cores", Integer, nullable=False),
     Column("summary", JSON, nullable=True),
+    Column("term", Integer, nullable=False, server_default="0"),
 )
+"""`term` is raised by every driver that takes the sweep up; whoever holds an older one may not write any more."""
 
 sweep_case = Table(
     "sweep_case",

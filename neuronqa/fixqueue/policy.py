@@ -15,6 +15,8 @@ from neuronqa.fixqueue.reason import Reason
 from neuronqa.fixqueue.vocabulary import DTYPES, vocabulary, words
 
 SIZE_LIMIT: Final = 256 * 1024
+DEFAULT_DTYPES: Final = ("float32", "bfloat16", "float16")
+"""Of a kernel that names none (:mod:`neuronqa.device.neuron.overlay`)."""
 OVERLAY: Final = "neuronqa.device.neuron.overlay"
 _IMPORTS: Final = {
     "__future__": frozenset({"annotations"}),
@@ -86,9 +88,25 @@ def objections(text: str, targets: tuple[str, ...] = ()) -> tuple[Objection, ...
     return tuple(sorted(found, key=lambda one: one.line))
 
 
-def declared(text: str) -> tuple[str, ...]:
-    """The operators that the kernels of an overlay name, sorted. Raises SyntaxError for what is not Python."""
-    return tuple(sorted({op for _, op in _named(ast.parse(text)) if op}))
+def declared(text: str) -> dict[str, tuple[str, ...]]:
+    """The operators that the kernels of an overlay name, each with its dtypes. Raises SyntaxError for no Python."""
+    found: dict[str, tuple[str, ...]] = {}
+    for decorator in _decorators(ast.parse(text)):
+        op = _operator(decorator)
+        if op:
+            found[op] = tuple(dict.fromkeys((*found.get(op, ()), *_dtypes(decorator))))
+    return found
+
+
+def _dtypes(decorator: ast.expr) -> tuple[str, ...]:
+    """The dtypes a decorator names; none where one of them is not in plain text."""
+    call = decorator if isinstance(decorator, ast.Call) else ast.Call(decorator, [], [])
+    given = [*call.args[1:], *(one.value for one in call.keywords)]
+    if not given:
+        return DEFAULT_DTYPES
+    parts = [part for one in given for part in (one.elts if isinstance(one, ast.Tuple | ast.List) else [one])]
+    plain = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return tuple(plain) if len(plain) == len(parts) else ()
 
 
 def kin(op: str) -> str:
@@ -100,24 +118,27 @@ def kin(op: str) -> str:
 
 
 def _kernels(tree: ast.Module, targets: tuple[str, ...]) -> Iterator[Objection]:
-    named = list(_named(tree))
-    if not named:
+    decorators = list(_decorators(tree))
+    if not decorators:
         yield Objection(0, Reason.NO_KERNEL, "it declares no @kernel function")
     family = {kin(target) for target in targets}
-    for line, op in named:
-        if not op.startswith("aten::"):
-            yield Objection(line, Reason.NO_KERNEL, "a kernel names its operator in plain text, like aten::maximum")
+    for decorator in decorators:
+        op = _operator(decorator)
+        if not op.startswith("aten::") or not _dtypes(decorator):
+            yield Objection(decorator.lineno, Reason.NO_KERNEL, "a kernel names operator and dtypes in plain text")
         elif family and kin(op) not in family:
-            yield Objection(line, Reason.UNRELATED_KERNEL, f"{op} is not what the item is about")
+            yield Objection(decorator.lineno, Reason.UNRELATED_KERNEL, f"{op} is not what the item is about")
 
 
-def _named(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Line and operator of every decorator; an empty name where it is not in plain text."""
+def _decorators(tree: ast.Module) -> Iterator[ast.expr]:
     for node in ast.walk(tree):
-        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-            first = decorator.args[0] if isinstance(decorator, ast.Call) and decorator.args else None
-            plain = isinstance(first, ast.Constant) and isinstance(first.value, str)
-            yield decorator.lineno, first.value if plain else ""  # type: ignore[union-attr]
+        yield from node.decorator_list if isinstance(node, ast.FunctionDef) else ()
+
+
+def _operator(decorator: ast.expr) -> str:
+    """What a decorator names in plain text, or an empty text."""
+    first = decorator.args[0] if isinstance(decorator, ast.Call) and decorator.args else None
+    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
 
 
 class _Reader:

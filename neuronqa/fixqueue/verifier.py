@@ -76,6 +76,18 @@ def verify_all(
             return
 
 
+def within(budget_s: float) -> Verify:
+    """Verification in the sandbox, in so many seconds for each submission."""
+    from neuronqa.fixqueue.verification import verify
+
+    def verified(
+        submission: Submission, target: Target, base: BuildOrder, policy: Policy, seed: bytes, folder: Path
+    ) -> Verdict:
+        return verify(submission, target, base=base, policy=policy, seed=seed, folder=folder, budget_s=budget_s)
+
+    return verified
+
+
 def verdict_of(row: Any) -> Verdict | None:
     """What was written of a submission; None while it waits."""
     if row.judgement is None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Final
 
 from sqlalchemy import Engine
 
 from neuronqa.db import planning, queries
+from neuronqa.db.patience import patiently
 from neuronqa.db.planning import Outstanding
 from neuronqa.db.queries import SweepRow
 from neuronqa.domain.build import BuildOrder
@@ -62,10 +64,9 @@ class Agenda:
     def jobs(self, order: BuildOrder, ranks: int) -> Iterator[Assignment]:
         """A job for every workload with planned cases on so many ranks that nobody has executed, in planned order."""
         after = -1
-        while page := self._page(after):
+        while page := patiently(partial(self._page, after)):
             after = page[-1].position
-            with self.engine.connect() as db:
-                bodies = queries.workloads(db, list(dict.fromkeys(one.workload for one in page)))
+            bodies = patiently(partial(self._bodies, page))
             wide = (one for one in page if one.variant.ranks == ranks)
             for workload, cases in groupby(wide, key=lambda one: one.workload):
                 yield self.assignment(bodies[workload], [one.variant for one in cases], AttemptKind.RECORD, order)
@@ -87,6 +88,10 @@ class Agenda:
             kinds={ticket.id: kind for ticket in tickets},
             expected_s=self.cost.expect(workload.spec.family, variants),
         )
+
+    def _bodies(self, page: Sequence[Outstanding]) -> dict[str, Workload]:
+        with self.engine.connect() as db:
+            return queries.workloads(db, list(dict.fromkeys(one.workload for one in page)))
 
     def _page(self, after: int) -> list[Outstanding]:
         """The next cases; those of one workload, which lie side by side, are never torn apart."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -11,7 +12,7 @@ from typing import Any, Final
 from neuronqa.domain.build import Prepared
 from neuronqa.errors import EnvironmentFault
 from neuronqa.sweep.fleet import Fleet
-from neuronqa.sweep.ground import ACCELERATOR, CPU, ClusterGround
+from neuronqa.sweep.ground import ACCELERATOR, CPU, ClusterGround, Node
 from neuronqa.sweep.request import SweepRequest
 from neuronqa.worker.actor import versions
 from neuronqa.worker.parcel import Parcel
@@ -20,6 +21,8 @@ EVERY: Final = 100_000
 """Workers asked for where a person named no number: as many as the cluster holds."""
 SIMULATED: Final = ("neuron", "cpu")
 """Devices that need no more than a CPU."""
+ANSWER_S: Final = 60.0
+"""A node on which nothing starts for so long does not answer."""
 _HOW: Final = "give HOST:PORT of its head, or auto, and RAY_AUTH_TOKEN if it asks for one"
 
 
@@ -29,7 +32,7 @@ def cluster(address: str) -> Iterator[None]:
     import ray
 
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except Exception as error:  # Ray raises what its parts raise
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise EnvironmentFault(f"the Ray cluster cannot be reached: {reason}", where=address, hint=_HOW) from error
@@ -69,3 +72,35 @@ def fit(told: Mapping[str, Any]) -> str:
     ours, theirs = versions(), told["versions"]
     apart = [f"{name} {theirs.get(name)} there, {ours[name]} here" for name in ours if theirs.get(name) != ours[name]]
     return f"another build: {'; '.join(apart)}" if apart else ""
+
+
+def inspect(address: str, resource: str = CPU) -> list[tuple[Node, str]]:
+    """Every node of the cluster at `address` that could work, and why it may not; empty if it may.
+
+    Raises EnvironmentFault if the cluster cannot be reached.
+    """
+    with cluster(address):
+        import ray
+
+        ground = ClusterGround(resource=resource)
+        asked = {}
+        for node in ground.nodes(1):
+            options = {**ground.options(1, node), "num_cpus": 0, "max_retries": 0}
+            asked[ray.remote(**options)(_tell).remote()] = node
+        done, _ = ray.wait(list(asked), num_returns=len(asked), timeout=ANSWER_S) if asked else ([], [])
+        return [(node, _word(call) if call in done else "it does not answer") for call, node in asked.items()]
+
+
+def _tell() -> dict[str, Any]:
+    """Runs on a node."""
+    return {"versions": versions()}
+
+
+def _word(call: Any) -> str:
+    import ray
+    from ray.exceptions import RayError
+
+    try:
+        return fit(ray.get(call))
+    except RayError as error:  # neuronqa is not installed there, or torch is not
+        return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from functools import partial
 from typing import Final, Protocol
 
+from neuronqa.db.patience import patiently
 from neuronqa.db.rows import AttemptRecord
 from neuronqa.db.store import Store
 from neuronqa.domain.case import AttemptKind
@@ -92,6 +93,9 @@ class Driver:
         self.progress = progress
         self._display = display
         self._flying: dict[int, Sequence[Assignment]] = {}
+        self._flying_s = 0.0
+        """Expected of all that is in flight, which may be a hundred thousand jobs: nobody adds them up again."""
+        self._flying_alone = 0
         self._pace = Pace()
         self._token = 0
         self._pending: list[AttemptRecord] = []
@@ -136,21 +140,29 @@ class Driver:
                 self._spent = not queue.empty
                 return
             self._token += 1
-            self._flying[self._token] = batch
+            self._launch(batch)
             self._fleet.submit(self._token, [assignment.job for assignment in batch])
+
+    def _launch(self, batch: Sequence[Assignment]) -> None:
+        self._flying[self._token] = batch
+        self._flying_s += sum(one.expected_s for one in batch)
+        self._flying_alone += sum(one.alone for one in batch)
+
+    def _land(self, token: int) -> Sequence[Assignment]:
+        batch = self._flying.pop(token, ())
+        self._flying_s -= sum(one.expected_s for one in batch)
+        self._flying_alone -= sum(one.alone for one in batch)
+        return batch
 
     def _must_wait(self, queue: Queue) -> bool:
         """A job that must be alone starts when nothing else runs, and nothing else starts until it is done."""
-        return any(one.alone for one in self._in_flight()) or (queue.must_be_alone and bool(self._flying))
-
-    def _in_flight(self) -> Iterator[Assignment]:
-        return chain.from_iterable(self._flying.values())
+        return self._flying_alone > 0 or (bool(self._flying) and queue.must_be_alone)
 
     def _room_s(self) -> float:
         """The longest a job that is handed out now may be expected to take, and still end in time."""
         if self._deadline is None:
             return math.inf
-        ahead = sum(one.expected_s for one in self._in_flight()) / max(1, self._fleet.size)
+        ahead = self._flying_s / max(1, self._fleet.size)
         return (self._deadline - time.monotonic()) / self._pace.factor - 0.5 * ahead
 
     def _notice_limits(self) -> None:
@@ -161,7 +173,7 @@ class Driver:
             self.stop("max-failures")
 
     def _take(self, completion: Completion, queue: Queue) -> None:
-        batch = self._flying.pop(completion.token, ())
+        batch = self._land(completion.token)
         results: Sequence[JobResult | None] = completion.results or [None] * len(batch)
         for assignment, result in zip(batch, results, strict=bool(batch)):
             if result is None or result.lost:
@@ -204,13 +216,14 @@ class Driver:
 
     def _drop_overdue(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline + GRACE_S:
-            self._flying.clear()
+            for token in list(self._flying):
+                self._land(token)
 
     def _flush(self, *, force: bool = False) -> None:
         rows = sum(len(record.findings) for record in self._pending)
         if not self._pending or not (force or rows >= FLUSH_ROWS or time.monotonic() - self._flushed >= FLUSH_S):
             return
-        self._store.write(self._deal.sweep_id, self._pending)
+        patiently(partial(self._store.write, self._deal.sweep_id, self._pending))
         self._pending = []
         self._flushed = time.monotonic()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,6 +24,11 @@ class Fleet(Protocol):
     @property
     def size(self) -> int:
         """Workers that are ready now."""
+        ...
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Nodes that take no part any more, and why."""
         ...
 
     def check_room(self, ranks: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 CPU: Final = "CPU"
@@ -75,7 +75,6 @@ class ClusterGround:
 
     resource: str
     """What a rank takes one of."""
-    environment: Mapping[str, str] = field(default_factory=dict)
 
     def nodes(self, ranks: int) -> Sequence[Node]:
         found = (Node(id=one["NodeID"], name=_name(one), slots=self._has(one) // ranks) for one in _living())
@@ -95,7 +94,7 @@ class ClusterGround:
         if self.resource != CPU:
             asked = {"num_cpus": 0, "resources": {self.resource: ranks}}
         placed = NodeAffinitySchedulingStrategy(node_id=node.id, soft=False)
-        return {**asked, "scheduling_strategy": placed, "runtime_env": {"env_vars": dict(self.environment)}}
+        return {**asked, "scheduling_strategy": placed}
 
     def _has(self, node: Mapping[str, Any]) -> int:
         return int(node["Resources"].get(self.resource, 0))

@@ -92,6 +92,7 @@ class Leg:
             "controls": {"planted": len(self._planted), "caught": sum(v.caught for v in verdicts)},
             "withheld": {rung.value: why for rung, why in control_pool.withheld(self._planted, verdicts).items()},
             "planned": self._planned,
+            "refused nodes": dict(self._fleet.refused),
             "reuse": reuse,
         }
 

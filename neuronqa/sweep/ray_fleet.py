@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 
 from neuronqa.domain.job import Job, JobResult
-from neuronqa.errors import EnvironmentFault
+from neuronqa.errors import EnvironmentFault, NodeUnsound
 from neuronqa.sweep.fleet import Completion
 from neuronqa.sweep.ground import Ground, Node
 from neuronqa.worker.actor import CaseActor
@@ -29,6 +30,8 @@ REST_S: Final = 1.0
 """A node on which a worker did not start is left alone so long, and longer each time."""
 LOOK_S: Final = 5.0
 """How often it is looked for nodes that joined."""
+
+log = logging.getLogger(__name__)
 
 Fit = Callable[[Mapping[str, Any]], str]
 """What a ready worker tells of itself -> why it may not work; empty if it may."""
@@ -129,6 +132,7 @@ class RayFleet:
 
     def drain(self, node: str, why: str) -> None:
         """Let go of every worker on the node of this name, and put none there again."""
+        log.warning("Node %s takes no more part: %s.", node, why, extra={"action": "node_drained"})
         self._refused[node] = why
         for slot in [slot for slot in self._slots if slot.node.name == node]:
             self._bury(slot, why)
@@ -176,10 +180,18 @@ class RayFleet:
         try:
             results: list[JobResult] = ray.get(call)
         except RayError as error:
-            self._bury(slot, _reason(error))
+            self._lose(slot, error)
             return
         del slot.deadlines[call]
         self._ended.append(Completion(token=slot.calls.pop(call), results=results))
+
+    def _lose(self, slot: _Slot, error: RayError) -> None:
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, NodeUnsound):
+            self.drain(slot.node.name, cause.what)
+            self._say_who_is_left()
+        else:
+            self._bury(slot, _reason(error))
 
     def _attend_birth(self, birth: Any) -> None:
         slot = self._births.pop(birth)

@@ -19,7 +19,7 @@ from neuronqa.db.store import Store, SweepHeader
 from neuronqa.device.prepare import prepare
 from neuronqa.domain.build import Prepared
 from neuronqa.domain.policy import Policy
-from neuronqa.errors import BadInput
+from neuronqa.errors import BadInput, EnvironmentFault
 from neuronqa.sweep.agenda import Agenda, load_agenda
 from neuronqa.sweep.census import statuses_of
 from neuronqa.sweep.conclude import conclude
@@ -79,6 +79,7 @@ def run_sweep(
         header = _header(request, policy, plan_id, prepared)
         sweep_id = store.create_sweep(header)
         with sweep_lock(engine, sweep_id):
+            store.take_up(sweep_id)
             agenda = load_agenda(engine, header.name, request, policy)
             store.plan_cases(sweep_id, agenda.cases())
             if not request.fresh:
@@ -109,6 +110,7 @@ def resume_sweep(
             )
         store = Store(engine)
         with sweep_lock(engine, row.id):
+            store.take_up(row.id)
             store.reopen_sweep(row.id)
             agenda = load_agenda(engine, row.name, request, Policy.from_json(row.policy))
             return _execute(agenda, store, prepared, display, make_fleet)
@@ -135,17 +137,29 @@ def _header(request: SweepRequest, policy: Policy, plan_id: int, prepared: Prepa
 
 
 def _execute(agenda: Agenda, store: Store, prepared: Prepared, display: SweepDisplay, make_fleet: FleetMaker) -> Swept:
-    display.stage(f"Starting {agenda.request.workers} workers")
+    address, workers = agenda.request.address, agenda.request.workers
+    display.stage(f"Starting workers on {address}" if address else f"Starting {workers} workers")
     with make_fleet(agenda.request, prepared) as fleet:
         fleet.await_first()
         began = time.monotonic()
         leg = Leg(agenda, store, prepared.order, display, fleet)
-        with on_interrupt(leg.driver.stop):
+        with on_interrupt(leg.driver.stop), _resumable(agenda.sweep.name):
             leg.run()
     name = agenda.sweep.name
     store.finish_sweep(agenda.sweep.id, leg.state, time.monotonic() - began, leg.summary())
     conclude(store, name)
     return Swept(name=name, state=leg.state)
+
+
+@contextmanager
+def _resumable(name: str) -> Iterator[None]:
+    """What stops a sweep half-way also says how to go on: everything that was written is kept."""
+    try:
+        yield
+    except EnvironmentFault as fault:
+        goes_on = f"then go on with `neuronqa sweep --resume {name}`"
+        hint = f"{fault.hint or 'put that right'}, {goes_on}"
+        raise EnvironmentFault(fault.what, where=fault.where, hint=hint) from fault
 
 
 @contextmanager

@@ -7,16 +7,19 @@ import itertools
 import logging
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.job import AttemptResult, Job, JobResult
+from neuronqa.domain.observation import Exit
+from neuronqa.domain.policy import Limits
 from neuronqa.domain.workload import OP_TESTS, AttentionSpec, HfSpec, OpSpec
-from neuronqa.errors import NeuronQAError
-from neuronqa.worker import folders, zygote
+from neuronqa.errors import NeuronQAError, NodeUnsound
+from neuronqa.worker import exchange, folders, zygote
 from neuronqa.worker.folders import WorkFolder
 from neuronqa.worker.judging import Judge
 from neuronqa.worker.parcel import Parcel, Unpacked
@@ -39,6 +42,8 @@ OUTFITS: Final = {
     ),
     "cpu:inductor": zygote.Settings(preload=PRELOAD, warm="neuronqa.device.inductor:warm_compile"),
 }
+
+CANARY_LIMITS: Final = Limits(deadline_s=20.0, memory_mb=512)
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +93,27 @@ class CaseActor:
         }
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        """Return a result per job, in order. What stops one job stops no other: its result says that it is lost."""
-        return [self._run(job) for job in jobs]
+        """Return a result per job, in order. What stops one job stops no other: its result says that it is lost.
+
+        Raises NodeUnsound, and returns nothing, if this machine gets arithmetic wrong.
+        """
+        results = [self._run(job) for job in jobs]
+        self._listen()
+        return results
+
+    def _listen(self) -> None:
+        """Raises NodeUnsound if the canary says so. That it could not sing is no news of the machine's arithmetic."""
+        out = self._work.path / f"canary-{next(self._numbers)}"
+        wrong = ""
+        try:
+            self._supervisor.run("canary", {"out": str(out)}, CANARY_LIMITS)
+            wrong = (out / exchange.CANARY_FILE).read_text()[:80]
+        except (OSError, NeuronQAError) as error:
+            log.warning("The canary was not heard: %s.", error, extra={"action": "canary_unheard"})
+        finally:
+            folders.remove(out)
+        if wrong:
+            raise NodeUnsound(f"{self._node} computes wrongly: {wrong}")
 
     def places(self, job: Job) -> dict[str, Any]:
         """Where in the source the job's workload calls each operator on the device its first ticket orders: operator ->
@@ -102,6 +126,15 @@ class CaseActor:
             return runner.places(job.tickets[0], self._reference(job, variant, runner))
         finally:
             folders.remove(folder)
+
+    @property
+    def folder(self) -> Path:
+        """Where children find what they are given, below which every `out` of :meth:`play` lies."""
+        return self._work.path
+
+    def play(self, role: str, request: Mapping[str, Any], limits: Limits) -> Exit:
+        """Play a role that the outfit's entry knows beside those of cases, in a child of its own."""
+        return self._supervisor.run(role, request, limits)
 
     def forget(self) -> None:
         """Make every reference anew from now on: a file that a workload imports has changed."""

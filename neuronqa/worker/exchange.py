@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -23,6 +23,7 @@ from neuronqa.domain.observation import (
 )
 
 PLACES_FILE: Final = "places.json"
+CANARY_FILE: Final = "canary.txt"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -35,8 +36,28 @@ def write_observation(folder: Path, observation: Observation) -> None:
     part.replace(folder / OBSERVATION_FILE)
 
 
+def rank_folders(folder: Path) -> list[Path]:
+    """The folders of a case's ranks below its own, in order; none for a case of one."""
+    found = folder.glob("rank.*")
+    return sorted(found, key=lambda one: int(one.name.removeprefix("rank.")))
+
+
 def read_observation(folder: Path) -> Observation | None:
-    """Return what a child wrote, or None where it wrote nothing. Raises ValueError for another schema."""
+    """Return what a child wrote, or None where it wrote nothing. Raises ValueError for another schema.
+
+    Of ranks the first that failed speaks for all, else the first; the dtypes are everybody's.
+    """
+    ranks = [_read_observation(one) for one in rank_folders(folder)]
+    if not ranks:
+        return _read_observation(folder)
+    known = [one for one in ranks if one is not None]
+    if len(known) < len(ranks):
+        return None
+    speaks = next((one for one in known if one.failure is not None), known[0])
+    return replace(speaks, dtypes={name: dtype for one in known for name, dtype in one.dtypes.items()})
+
+
+def _read_observation(folder: Path) -> Observation | None:
     try:
         text = (folder / OBSERVATION_FILE).read_text(encoding="ascii")
     except FileNotFoundError:
@@ -95,4 +116,8 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def read_tensors(folder: Path) -> Arrays:
-    return read_arrays(folder / TENSOR_FILE)
+    """Every tensor a child left, or its ranks did."""
+    arrays = read_arrays(folder / TENSOR_FILE)
+    for rank in rank_folders(folder):
+        arrays |= read_arrays(rank / TENSOR_FILE)
+    return arrays

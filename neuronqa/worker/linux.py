@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -201,6 +202,11 @@ def forbid_network() -> None:
         (_RETURN, 0, 0, _REFUSE | errno.EACCES),
         (_RETURN, 0, 0, _ALLOW),
     )
+    install_filter(program)
+
+
+def install_filter(program: Sequence[tuple[int, int, int, int]]) -> None:
+    """Filter the system calls of this process and its descendants by a BPF program: code, two distances, a value."""
     code = b"".join(struct.pack("=HBBI", *step) for step in program)
     steps = ctypes.create_string_buffer(code, len(code))
     filter_ = _Filter(len(program), ctypes.addressof(steps))

@@ -10,7 +10,8 @@ from typing import Any, assert_never
 
 from neuronqa.device import registry
 from neuronqa.domain.observation import Progress
-from neuronqa.worker import deviation, device_child, exchange, extraction, location, reference, timeline
+from neuronqa.domain.workload import WorkloadKind
+from neuronqa.worker import canary, deviation, device_child, exchange, extraction, location, reference, script, timeline
 from neuronqa.workload.build import build
 
 
@@ -27,6 +28,8 @@ class Role(StrEnum):
     """A device child that notes where in the source each operator is called."""
     EXTRACTION = "extraction"
     """A device child that leaves its model and the arguments of one operator for a script."""
+    CANARY = "canary"
+    """Runs no model: does arithmetic with a known answer, to find machines that get it wrong."""
 
 
 def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None]) -> None:
@@ -35,10 +38,14 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
     reference: `{"workload", "variant", "steps", "out"}` and, if there is another reference of the same workload,
     `"known"`: its folder; device, location and timeline: `{"workload", "variant", "order", "reference", "out", "steps",
     "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`; extraction: the same and `"operator"`,
-    `"dtype"`. `emit` is told every change of progress.
+    `"dtype"`; canary: `{"out"}`. `emit` is told every change of progress.
     Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
-    match Role(role):
+    played = Role(role)
+    if played is not Role.CANARY and request["workload"]["kind"] == WorkloadKind.SCRIPT:
+        _script(played, request, emit)
+        return
+    match played:
         case Role.REFERENCE:
             reference.record(request, _builder(request.get("known", "")), emit)
         case Role.DEVICE:
@@ -51,8 +58,18 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
             location.locate(request, _builder(request["reference"]), registry.adapter, emit)
         case Role.EXTRACTION:
             extraction.extract(request, _builder(request["reference"]), registry.adapter, emit)
+        case Role.CANARY:
+            canary.sing(request)
         case unknown:
             assert_never(unknown)
+
+
+def _script(role: Role, request: Mapping[str, Any], emit: Callable[[Progress], None]) -> None:
+    """A script is run; that is all that can be done with it: it is no module whose operators could be looked at."""
+    if role is Role.REFERENCE:
+        script.record(request, emit)
+    elif role is Role.DEVICE:
+        script.observe(request, registry.adapter, emit)
 
 
 def _builder(known: str) -> reference.Build:

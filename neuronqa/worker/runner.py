@@ -260,8 +260,9 @@ def everywhere(checks: Sequence[Check], outcome: Outcome, words: str) -> tuple[F
 def observed(folder: Path) -> Observation | None:
     """What a child wrote, if it is readable: the judge says what it means if it is not."""
     try:
-        if (folder / OBSERVATION_FILE).stat().st_size > _OBSERVATION_LIMIT:
-            return None
+        for one in exchange.rank_folders(folder) or [folder]:
+            if (one / OBSERVATION_FILE).stat().st_size > _OBSERVATION_LIMIT:
+                return None
         return exchange.read_observation(folder)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -5,10 +5,6 @@ Read from the library's own tables of names, so nothing is imported but the tabl
 
 from __future__ import annotations
 
-import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
-
-# isort: split
-
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache

@@ -5,10 +5,6 @@
 
 from __future__ import annotations
 
-import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
-
-# isort: split
-
 import argparse
 import contextlib
 import gc

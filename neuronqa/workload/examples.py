@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
-
-# isort: split
-
 import json
 from typing import Any
 

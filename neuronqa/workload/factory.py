@@ -33,7 +33,7 @@ def runnable(spec: ModuleSpec) -> Runnable:
     `inputs` may be keyword arguments of forward, positional ones in a tuple, or a single one.
     """
     _seed(spec.seed)
-    factory = _load(spec)
+    factory = load(spec.source, spec.source_sha256, spec.factory)
     _seed(spec.seed)
     try:
         made = factory(**spec.arguments)
@@ -167,21 +167,24 @@ def _like(module: nn.Module, model: torch.optim.Optimizer) -> MakeOptimizer:
     return make
 
 
-def _load(spec: ModuleSpec) -> Callable[..., Any]:
-    """Load the factory from the very file the spec names; what lies beside a file of one's own can be imported."""
-    path = Path(spec.source)
+def load(source: str, sha256: str, function: str) -> Callable[..., Any]:
+    """Load a function from the very file that is named; what lies beside a file of one's own can be imported.
+
+    Raises BuildFailure.
+    """
+    path = Path(source)
     own = path.is_absolute()
     if not own:
         path = bundled.folder("catalogs") / path
     try:
-        source = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise _wrong("no such file", f"{path}: {error.strerror}") from error
-    if hashlib.sha256(source).hexdigest() != spec.source_sha256:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise _wrong("the file is not the one the spec names", f"{path} has changed")
     if own:
         sys.path.insert(0, str(path.parent))
-    name = f"neuronqa_workload_{spec.source_sha256[:16]}"
+    name = f"neuronqa_workload_{sha256[:16]}"
     loader = importlib.util.spec_from_file_location(name, path)
     assert loader is not None
     assert loader.loader is not None
@@ -191,9 +194,9 @@ def _load(spec: ModuleSpec) -> Callable[..., Any]:
         loader.loader.exec_module(module)
     except Exception as error:
         raise failure(error) from error
-    factory = getattr(module, spec.factory, None)
+    factory = getattr(module, function, None)
     if not callable(factory):
-        raise _wrong("no such factory", f"{spec.source} has no function {spec.factory}")
+        raise _wrong("no such factory", f"{source} has no function {function}")
     found: Callable[..., Any] = factory
     return found
 

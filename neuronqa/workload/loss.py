@@ -6,10 +6,6 @@ leaves 45 of 47 parameter tensors with a gradient below 1e-6, a random projectio
 
 from __future__ import annotations
 
-import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
-
-# isort: split
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

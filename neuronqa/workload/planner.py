@@ -7,10 +7,6 @@ no model, runs no code a config names, and no input ends it.
 
 from __future__ import annotations
 
-import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
-
-# isort: split
-
 import json
 import logging
 import os

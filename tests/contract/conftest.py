@@ -48,6 +48,11 @@ class Server:
         data = str(self._base / "data")
         access = ("-U", "tester", "--auth=scram-sha-256", f"--pwfile={secret}")
         self._run("initdb", "-D", data, *access, "-E", "UTF8", "--no-sync")
+        self.serve()
+
+    def serve(self) -> None:
+        """Run it, for the first time or again."""
+        data = str(self._base / "data")
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": self.port,

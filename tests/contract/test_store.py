@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +20,9 @@ from sqlalchemy.exc import IntegrityError
 
 from neuronqa.db import planning, queries, schema
 from neuronqa.db import tables as t
+from neuronqa.db.engine import open_engine
 from neuronqa.db.occurrences import occurrences
+from neuronqa.db.patience import patiently
 from neuronqa.db.rows import ControlVerdict
 from neuronqa.db.store import Store
 from neuronqa.domain.case import AttemptKind, Case, Variant
@@ -28,7 +32,7 @@ from neuronqa.domain.ladder import Evidence, entry_state
 from neuronqa.domain.outcome import Check, Kind, Outcome, Standing
 from neuronqa.domain.plan import PlanGroup
 from neuronqa.domain.workload import HfSpec, Workload
-from neuronqa.errors import BadInput
+from neuronqa.errors import BadInput, DatabaseAway, EnvironmentFault
 from tests.builders import (
     COMPILED,
     EAGER,
@@ -46,6 +50,7 @@ from tests.builders import (
     summary,
     workload,
 )
+from tests.contract.conftest import Server
 
 A, B, C = workload("a"), workload("b"), workload("c")
 HOSTILE = (
@@ -599,3 +604,40 @@ def test_a_probes_ticket_fits_its_column(store: Store, sweep_id: int) -> None:
     with store.engine.connect() as db:
         rows = db.execute(select(t.attempt.c.ticket, t.attempt.c.probe_of).order_by(t.attempt.c.id)).all()
     assert [tuple(row) for row in rows] == [(first.ticket, None), (probe.ticket, first.ticket)]
+
+
+def test_a_driver_whose_sweep_was_taken_up_by_another_writes_no_more(url: str, engine: Engine, sweep_id: int) -> None:
+    other = open_engine(url)
+    first, second = Store(engine), Store(other)
+    first.take_up(sweep_id)
+    first.write(sweep_id, [record(A, EAGER)])
+    second.take_up(sweep_id)
+    for late in (
+        partial(first.write, sweep_id, [record(B, EAGER)]),
+        partial(first.finish_sweep, sweep_id, "done", 1.0, None),
+        partial(first.save_standings, sweep_id, []),
+    ):
+        with pytest.raises(EnvironmentFault, match="another driver has taken this sweep up"):
+            late()
+    second.write(sweep_id, [record(B, EAGER)])
+    assert count(engine, t.attempt) == 2
+    other.dispose()
+
+
+def test_a_server_that_restarts_is_waited_for_and_nothing_is_written_twice(postgres: Server) -> None:
+    postgres.empty()
+    engine = open_engine(postgres.url, create=True)
+    store = Store(engine)
+    sweep_id = open_sweep(store, save_plan(store, [A, B], entries([(eligible(w), 2, 10) for w in (A, B)])))
+    store.take_up(sweep_id)
+    both = [record(A, EAGER), record(B, EAGER)]
+    store.write(sweep_id, both[:1])
+    postgres.stop()
+    with pytest.raises(DatabaseAway):
+        patiently(partial(store.write, sweep_id, both), patience_s=0.0)
+    again = threading.Timer(0.3, postgres.serve)
+    again.start()
+    patiently(partial(store.write, sweep_id, both), pause_s=0.1)
+    again.join()
+    assert count(engine, t.attempt) == 2
+    engine.dispose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from neuronqa.dashboard.pages import cases, clusters, compare, models, ops, overview, products, sweeps, workloads
+from neuronqa.dashboard.pages import cases, clusters, compare, models, ops, overview, products, queue, sweeps, workloads
 from neuronqa.dashboard.view import View
 
 Page = Callable[..., View]
@@ -25,6 +25,8 @@ PAGES: Final[Mapping[str, Page]] = {
     "/needing": ops.needing,
     "/ops/{name:path}": ops.detail,
     "/products": products.page,
+    "/queue": queue.page,
+    "/queue/{item:int}": queue.detail,
     "/workloads": workloads.page,
     "/workloads/{name}": workloads.detail,
     "/cases": cases.page,

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import neuronqa.workload.extras  # noqa: F401 - before transformers looks for torchvision
-
-# isort: split
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -18,9 +19,11 @@ from neuronqa.domain.job import AttemptResult, Job, JobResult, Ticket
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.domain.policy import Limits, Thresholds
 from neuronqa.domain.workload import ModuleSpec, Workload
-from neuronqa.errors import EnvironmentFault
+from neuronqa.errors import EnvironmentFault, NodeUnsound
 from neuronqa.worker.actor import CaseActor
+from neuronqa.worker.exchange import CANARY_FILE
 from neuronqa.worker.runner import device_checks
+from neuronqa.worker.supervisor import Supervisor
 from neuronqa.worker.zygote import Settings
 
 ROLES = Settings(entry="worker_roles:run", preload=("worker_roles",))
@@ -152,6 +155,26 @@ def test_a_job_that_cannot_be_worked_on_is_lost_and_the_next_is_not(
 
 def _no_space(path: Path, _owner: int | None) -> Path:
     raise OSError(28, "No space left on device", str(path))
+
+
+def test_a_worker_whose_machine_gets_arithmetic_wrong_hands_nothing_out(
+    actor: CaseActor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Supervisor.run
+
+    def sings_wrong(self: Supervisor, role: str, request: Any, *rest: Any) -> Any:
+        if role != "canary":
+            return plain(self, role, request, *rest)
+        Path(request["out"]).mkdir()
+        (Path(request["out"]) / CANARY_FILE).write_text("matmul in float32")
+        return None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Supervisor, "run", sings_wrong)
+        with pytest.raises(NodeUnsound, match="computes wrongly: matmul in float32") as caught:
+            actor.run([job(ticket("t"))])
+    assert str(copy.copy(caught.value)) == str(caught.value), "it travels between machines"
+    assert run(actor, job(ticket("t"))).attempts[0].exit.done
 
 
 def test_an_actor_loads_no_torch() -> None:

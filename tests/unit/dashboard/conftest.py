@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +13,12 @@ from sqlalchemy import Engine
 
 from neuronqa.dashboard.access import Access
 from neuronqa.dashboard.app import create_app
+from neuronqa.db import fix_store
 from neuronqa.db.engine import open_engine
+from neuronqa.db.fix_store import Offer, Verdict
 from neuronqa.db.store import Store
 from neuronqa.domain.catalog import Entry, ListingStatus
+from neuronqa.domain.fix import Judgement
 from neuronqa.domain.observation import OpUse, Placement
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.domain.plan import PlanGroup
@@ -56,6 +60,7 @@ def fill(path: Path) -> Engine:
     ]
     listed.append((Entry(id="gated", rank=61, downloads=0), PlanGroup(listing=ListingStatus.GATED.outcome(HOSTILE))))
     plan_id = save_plan(store, [good, wrong, fallen], listed)
+    sweep_id = 0
     for name in ("one", "two"):
         sweep_id = open_sweep(store, plan_id, name=name)
         words = {"words": HOSTILE + "a" * 1_000_000, "message": FORMULA, "traceback": HOSTILE}
@@ -73,7 +78,26 @@ def fill(path: Path) -> Engine:
         store.finish_sweep(sweep_id, "done", 1.0, summary(planned=3))
         conclude(store, name)
         triage(engine, name)
+    queue_up(engine, sweep_id)
     return engine
+
+
+def queue_up(engine: Engine, sweep_id: int) -> None:
+    """Items of the fix queue: one that was handed in and judged, one that is held."""
+    with engine.begin() as db:
+        for cluster in (1, 2):
+            offered = Offer(
+                cluster_id=cluster, sweep_id=sweep_id, lane=HOSTILE, operator=f"aten::{HOSTILE}", title=HOSTILE,
+                place=cluster, entries=20, downloads=7,
+            )  # fmt: skip
+            fix_store.offer(db, offered, 1.0, HOSTILE)
+        handed_in = fix_store.claim(db, HOSTILE, 2.0, 60.0)
+        assert handed_in is not None
+        fix_store.submit(db, handed_in.token, "overlay", "a" * 64, "/nowhere", 3.0)
+        taken = fix_store.take(db, 4.0, HOSTILE)
+        said = Verdict(judgement=Judgement.REJECTED, stage="members", reason="values", note=HOSTILE, measured={})
+        fix_store.judge(db, taken.id, said, 5.0, HOSTILE)
+        fix_store.claim(db, HOSTILE, time.time(), 1e6, item_id=2)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from neuronqa.db.browse import ladder
 from neuronqa.db.engine import open_engine
 from tests.unit.dashboard.conftest import FORMULA, HOSTILE, NEEDED
 
-LISTINGS = "/sweeps /controls /clusters /members /models /ops /worksheet /needing /workloads /cases"
+LISTINGS = "/sweeps /controls /clusters /queue /members /models /ops /worksheet /needing /workloads /cases"
 FOLLOWED = 60
 """Pages a crawl looks at, at most."""
 
@@ -90,6 +90,7 @@ def test_a_page_has_a_twin_in_json(site: TestClient, path: str) -> None:
         ("/models/2", {"model", "blockers", "failed"}),
         ("/cases/3", {"attempt", "results", "record"}),
         (f"/ops/{NEEDED}", {"op", "uses", "worksheet", "models", "workloads"}),
+        ("/queue/1", {"title", "state", "submissions", "journal"}),
         ("/compare?base=one&head=two", {"base", "head"}),
     ],
 )
@@ -97,6 +98,16 @@ def test_what_a_page_shows_of_one_thing_is_in_its_twin(site: TestClient, path: s
     page, _, query = path.partition("?")
     assert holds <= set(site.get(f"{page}.json?{query}").json())
     assert site.get(path).status_code == 200
+
+
+def test_the_queue_shows_operators_what_agents_are_not_told(site: TestClient) -> None:
+    said = site.get("/queue.json").json()
+    assert said["states"] == {"queued": 1, "leased": 1}
+    assert [one["held"] for one in said["agents"]] == [1]
+    item = site.get("/queue/1.json").json()
+    assert item["submissions"][0]["verdict"]["reason"] == "values"
+    assert item["submissions"][0]["note"]
+    assert [event["after"] for event in item["journal"]] == ["queued", "verifying", "submitted", "leased", "queued"]
 
 
 def test_the_overview_shows_the_ladder_that_the_database_holds(site: TestClient, filled: Any) -> None:
@@ -122,7 +133,7 @@ def test_filters_and_facets_agree_and_say_what_they_hide(site: TestClient) -> No
     assert "Clear all" in page
 
 
-@pytest.mark.parametrize("path", ["/models", "/cases", "/workloads", "/clusters", "/ops"])
+@pytest.mark.parametrize("path", ["/models", "/cases", "/workloads", "/clusters", "/queue", "/ops"])
 def test_pages_of_a_listing_hold_every_row_once(site: TestClient, path: str) -> None:
     whole = site.get(f"{path}.json", params={"limit": 500}).json()
     rows: list[Any] = []

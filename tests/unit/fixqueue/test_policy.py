@@ -127,6 +127,7 @@ def test_the_top_of_the_file_holds_imports_constants_and_functions_only(line: st
         (HEADER + "def maximum(a, b):\n    return a\n", Reason.NO_KERNEL),
         (HEADER + "OP = 'aten::maximum'\n@kernel(OP)\ndef f(a, b):\n    return a\n", Reason.NO_KERNEL),
         (body("return a").replace("aten::maximum", "aten::add.Tensor"), Reason.UNRELATED_KERNEL),
+        (body("return a").replace('maximum"', 'maximum", dtypes=NAMES'), Reason.NO_KERNEL),
         (HEADER + "@torch.add\n@kernel('aten::maximum')\ndef f(a, b):\n    return a\n", Reason.STATEMENT_REFUSED),
     ],
 )
@@ -153,4 +154,4 @@ def test_variants_and_backward_of_an_operator_are_its_kin(one: str, other: str, 
 
 def test_every_reason_has_one_sentence_that_names_no_case() -> None:
     assert all(reason.text and "\n" not in reason.text for reason in Reason)
-    assert policy.declared(body("return a")) == ("aten::maximum",)
+    assert policy.declared(body("return a")) == {"aten::maximum": policy.DEFAULT_DTYPES}

@@ -84,7 +84,7 @@ def test_a_probe_is_kept_as_a_probe_with_its_own_findings_only() -> None:
     assert [one.kind for one in made] == [AttemptKind.RECORD, AttemptKind.RECORD, AttemptKind.PROBE]
     assert [f.check for f in made[2].findings] == [Check.PARITY]
     assert made[2].probe_of == JOB.tickets[0].id
-    assert made[2].record["forced_cpu"] == ["aten::mm"]
+    assert made[2].record["forced_cpu"] == ("aten::mm",)
 
 
 def test_an_attempt_at_a_ticket_nobody_wrote_is_left_out() -> None:

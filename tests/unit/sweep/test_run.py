@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, event, select
 
 from neuronqa.db import planning, queries
 from neuronqa.db import tables as t
@@ -357,3 +357,26 @@ def test_a_case_on_more_ranks_than_any_node_holds_is_refused_before_anything_run
         one.leg()
     assert one.fleet.submitted == []
     assert one.attempts() == Counter()
+
+
+def test_a_full_disk_stops_a_sweep_with_words_and_it_goes_on_when_there_is_room(place: Callable[..., Place]) -> None:
+    one = place()
+    one.engine.dispose()
+    full = one.path.stat().st_size // 4096 + 1
+
+    def fill(connection: Any, _record: Any) -> None:
+        connection.execute(f"PRAGMA max_page_count={full}")  # SQLite says of it what it says of a full disk
+
+    def verbose(made: Job, _before: int) -> JobResult:
+        found = replace(passed(EAGER)[0], evidence={"words": os.urandom(40_000).hex()})
+        return result(made, {ticket.variant: [found, *passed(ticket.variant)[1:]] for ticket in made.tickets})
+
+    event.listen(Engine, "connect", fill)
+    try:
+        with pytest.raises(EnvironmentFault, match=r"disk is full.*--resume one"):
+            one.leg(verbose)
+    finally:
+        event.remove(Engine, "connect", fill)
+    assert one.row.state == "running"
+    assert one.leg().state == "done"
+    assert one.attempts()["a", "record"] == one.attempts()["d", "record"] == 2
