@@ -367,7 +367,9 @@ def drill(
         raise UsageError("there is no such drill")
 
     def told(one: Drilled) -> None:
-        err.print(f"{'right' if one.right else 'WRONG'}  {one.name}: {one.conclusion} {one.stage} {one.reason}", markup=False)
+        err.print(
+            f"{'right' if one.right else 'WRONG'}  {one.name}: {one.conclusion} {one.stage} {one.reason}", markup=False
+        )
 
     found = drilling.totals(drilling.run(chosen, profile=profile, told=told))
     if as_json:
