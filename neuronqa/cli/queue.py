@@ -367,9 +367,8 @@ def drill(
         raise UsageError("there is no such drill")
 
     def told(one: Drilled) -> None:
-        err.print(
-            f"{'right' if one.right else 'WRONG'}  {one.name}: {one.conclusion} {one.stage} {one.reason}", markup=False
-        )
+        mark = "right" if one.right else "WRONG"
+        err.print(f"{mark}  {one.name}: {one.conclusion} {one.stage} {one.reason}", markup=False)
 
     found = drilling.totals(drilling.run(chosen, profile=profile, told=told))
     if as_json:
