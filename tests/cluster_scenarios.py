@@ -32,7 +32,10 @@ from neuronqa.worker.actor import versions
 from tests.builders import ORDER, result, vector
 
 NODES = 3
-JOB_S = 0.05
+SLOTS = 2
+JOB_S = {"joiner": 4.0}
+"""So long that a node that joins half-way still finds something to do; the others need not last."""
+PATIENCE_S = 120.0
 
 
 class Served:
@@ -53,22 +56,28 @@ class Served:
         pass
 
     def _run(self, one: Job) -> JobResult:
-        if self._node == planted():
+        if self._node == told("unsound"):
             raise NodeUnsound(f"{self._node} computes wrongly: matmul in float32")
-        time.sleep(JOB_S)
+        until = time.monotonic() + PATIENCE_S
+        while not told("all are here") and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(JOB_S.get(os.environ["NEURONQA_SCENARIO"], 0.05))
         return replace(result(one), node=self._node, worker=f"{self._node}/{os.getpid()}")
 
 
-def planted() -> str:
-    """The node that is said to compute wrongly, once one is."""
-    said = Path(os.environ["NEURONQA_SCENE"]) / "unsound"
+def tell(what: str, text: str) -> None:
+    """Let everybody on every node know."""
+    (Path(os.environ["NEURONQA_SCENE"]) / what).write_text(text)
+
+
+def told(what: str) -> str:
+    said = Path(os.environ["NEURONQA_SCENE"]) / what
     return said.read_text() if said.exists() else ""
 
 
 def plant() -> None:
     """Have a node compute wrongly from now on."""
-    chosen = ClusterGround(resource=CPU).nodes(1)[0]
-    (Path(os.environ["NEURONQA_SCENE"]) / "unsound").write_text(chosen.name)
+    tell("unsound", ClusterGround(resource=CPU).nodes(1)[0].name)
 
 
 def ready(order: BuildOrder) -> Prepared:
@@ -88,6 +97,8 @@ class Meddling:
         print(text, file=sys.stderr)
 
     def show(self, progress: Any) -> None:
+        if progress.workers >= NODES * SLOTS:
+            tell("all are here", "yes")
         if not self.happened and progress.done >= self._after:
             self.happened = True
             self._happens()
@@ -108,7 +119,7 @@ def three_nodes() -> Iterator[Any]:
     small: dict[str, Any] = {**here, "object_store_memory": 80 * 2**20}
     cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **small})
     try:
-        yield cluster, [cluster.add_node(num_cpus=2, **small) for _ in range(NODES)], small
+        yield cluster, [cluster.add_node(num_cpus=SLOTS, **small) for _ in range(NODES)], small
     finally:
         cluster.shutdown()
 
@@ -126,12 +137,12 @@ def kill_a_worker() -> None:
 
 
 def main(scenario: str, database: str, catalog: str) -> dict[str, Any]:
-    os.environ["NEURONQA_SCENE"] = str(Path(database).parent)
+    os.environ.update(NEURONQA_SCENE=str(Path(database).parent), NEURONQA_SCENARIO=scenario)
     with three_nodes() as (cluster, nodes, small):
         happens = {
             "node": lambda: cluster.remove_node(nodes[0], allow_graceful=False),
             "worker": kill_a_worker,
-            "joiner": lambda: cluster.add_node(num_cpus=2, **small) and None,
+            "joiner": lambda: cluster.add_node(num_cpus=SLOTS, **small) and None,
             "unsound": plant,
         }[scenario]
         display = Meddling(20, happens)

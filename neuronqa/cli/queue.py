@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuronqa.db.fixes import ItemRow
+    from neuronqa.fixqueue.drill import Drilled
     from neuronqa.fixqueue.service import FixQueue
     from neuronqa.fixqueue.verdict import Verdict
 
@@ -324,27 +325,61 @@ def summary(
         out.print(written(connection, queue.clock(), hours), markup=False, soft_wrap=True, end="")
 
 
-@app.command("agent", help="Work items off: each by a program that writes a kernel.")
+@app.command("agent", help="Work items off: the built-in solver, or any program that writes a kernel.")
 def agent(
-    command: Annotated[
-        str,
-        typer.Argument(metavar="COMMAND", help="Started in a folder with bundle.md for each item; writes overlay.py."),
-    ],
     items: Annotated[int, typer.Option(min=1, help="Items at most.")] = 10,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            metavar="COMMAND",
+            help="Started in a folder with bundle.md for each item; writes overlay.py there.",
+            show_default=False,
+        ),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=1, help="For one item.")] = 900.0,
     who: Who = None,
     home: Home = None,
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
-    from neuronqa.fixqueue.agent import CommandSolver, work
+    from neuronqa.fixqueue.agent import CommandSolver, built_in, work
 
-    done = work(_queue(db, home), CommandSolver.of(command, seconds), who or "agent", items)
+    solver = CommandSolver.of(command, seconds) if command else built_in
+    done = work(_queue(db, home), solver, who or ("agent" if command else "built-in"), items)
     if as_json:
         print_json({"schema_version": 1, "items": [one.to_json() for one in done]})
         return
     for one in done:
         out.print(escape(f"item {one.item}  {one.did.value}  {one.note}"), soft_wrap=True)
+
+
+@app.command("drill", help="Hand known good and known bad kernels to verification. Exits 1 if it misjudges one.")
+def drill(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[DRILL]...", show_default=False)] = None,
+    profile: Annotated[str, typer.Option(metavar="NAME|FILE", help="The device.")] = "trn2-sdk2.33",
+    as_json: AsJson = False,
+) -> None:
+    from neuronqa.fixqueue import drill as drilling
+
+    chosen = drilling.drills(names or ())
+    if not chosen:
+        raise UsageError("there is no such drill")
+
+    def told(one: Drilled) -> None:
+        mark = "right" if one.right else "WRONG"
+        err.print(f"{mark}  {one.name}: {one.conclusion} {one.stage} {one.reason}", markup=False)
+
+    found = drilling.totals(drilling.run(chosen, profile=profile, told=told))
+    if as_json:
+        print_json(found)
+    else:
+        out.print(
+            f"{found['rejected_at_right_stage']} of {found['drills']} cheats rejected where they should be, "
+            f"{found['accepted']} of {found['true_fixes']} true fixes accepted, "
+            f"{found['impossible_accepted']} of {found['impossible']} impossible items accepted"
+        )
+    raise typer.Exit(int(ExitCode.GATE_MISSED if found["wrong"] else ExitCode.DONE))
 
 
 def _queue(db: str | None, home: Path | None) -> FixQueue:

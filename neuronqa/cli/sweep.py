@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
-GO_WITH_RESUME: Final = ("resume", "workers", "address", "webhook", "gate", "baseline", "db", "as_json")
+GO_WITH_RESUME: Final = ("resume", "workers", "address", "metrics", "webhook", "gate", "baseline", "db", "as_json")
 
 
 @app.command(help="Run a catalog's models on a device and judge them, or go on with a sweep that was interrupted.")
@@ -96,6 +96,10 @@ def sweep(
         str | None,
         typer.Option(metavar="SWEEP|FILE", help="Exit 1 if entries regressed against this.", show_default=False),
     ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, metavar="PORT", help="Serve progress to Prometheus here.", show_default=False),
+    ] = None,
     webhook: Annotated[
         str | None,
         typer.Option(metavar="URL", help="POST a line of JSON here when it is over.", show_default=False),
@@ -110,6 +114,7 @@ def sweep(
     from neuronqa.sweep.budget import parse_budget
     from neuronqa.sweep.cluster_fleet import EVERY, cluster_fleet
     from neuronqa.sweep.local_fleet import local_fleet
+    from neuronqa.sweep.metrics import Metrics
     from neuronqa.sweep.policies import GateExpression, load_policy
     from neuronqa.sweep.request import DEFAULT_POLICY, SweepRequest, default_workers
     from neuronqa.sweep.run import resume_sweep, run_sweep
@@ -132,7 +137,8 @@ def sweep(
     def make_fleet(request: SweepRequest, prepared: Prepared) -> AbstractContextManager[Fleet]:
         return (cluster_fleet if request.address else on_this_machine)(request, prepared)
 
-    with SweepProgress(err) as display:
+    with SweepProgress(err) as progress:
+        display = progress if metrics is None else Metrics(progress, metrics)
         if resume is not None:
             swept = resume_sweep(resume, db, workers, display, make_fleet, address)
         else:

@@ -115,6 +115,10 @@ class GraphUse:
     modelled_compile_s: float = 0.0
     cache_hits: int = 0
     cache_misses: int = 0
+    first_step_s: float = 0.0
+    """Wall seconds of the first training step, which pays for compilation here; 0 where nothing was trained."""
+    steady_step_s: float = 0.0
+    """The median of the others."""
 
 
 @dataclass(frozen=True, kw_only=True)

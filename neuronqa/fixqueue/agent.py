@@ -1,6 +1,7 @@
 """The reference agent: claim, read the bundle, let a solver write a kernel, hand it in; or say why not.
 
-It uses the queue as any agent does. A solver is a function; the one here starts another program.
+It uses the queue as any agent does. A solver is a function; one that starts another program is here, the
+one that needs no model behind it is :mod:`neuronqa.fixqueue.solver`.
 """
 
 from __future__ import annotations
@@ -11,21 +12,26 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from neuronqa.db import fixes
+from neuronqa.db.fix_store import Grant
+from neuronqa.domain.fix import ItemState
 from neuronqa.errors import BadInput
 from neuronqa.fixqueue import bundle as bundles
 from neuronqa.fixqueue.bundle import Bundle
 from neuronqa.fixqueue.service import FixQueue
+from neuronqa.fixqueue.solver import solve
 from neuronqa.fixqueue.verdict import Form
 
 OVERLAY_FILE: Final = "overlay.py"
 ABSTAIN_FILE: Final = "abstain.txt"
 BEAT_S: Final = 60.0
+MANY: Final = 10_000
 KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "TERM")
 """Of our environment, for a program that is started: no lease, no database, no token of ours."""
 
@@ -68,15 +74,26 @@ Solver = Callable[[Bundle, Path, Callable[[], object]], Proposal]
 def work(queue: FixQueue, solver: Solver, name: str, items: int) -> list[Worked]:
     """Work off so many items, or all that are free if they are fewer. An item is met once."""
     done: list[Worked] = []
-    while len(done) < items:
-        grant = queue.claim(name)
-        if grant is None:
-            break
-        if grant.item.id in {one.item for one in done}:
-            queue.release(grant.token, "worked off before")
-            break
+    while len(done) < items and (grant := _claimed(queue, name, {one.item for one in done})) is not None:
         done.append(_worked(queue, solver, grant.token))
     return done
+
+
+def _claimed(queue: FixQueue, name: str, met: Container[int]) -> Grant | None:
+    """The next free item that was not met before."""
+    with queue.reading() as db:
+        free = fixes.items(db, [ItemState.QUEUED], limit=MANY)
+    for one in sorted(free, key=lambda one: (one.place, one.id)):
+        if one.id not in met and (grant := queue.claim(name, one.id)) is not None:
+            return grant
+    return None
+
+
+def built_in(one: Bundle, folder: Path, beat: Callable[[], object]) -> Proposal:
+    """Fix what can be proved: an operator that is made of parts the device has."""
+    del folder, beat
+    text = solve(one.to_json())
+    return Proposal(overlay=text, note="" if text else "no definition of it has only parts that the device has")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,16 +115,22 @@ def text(one: Bundle) -> str:
 
 
 def fenced(said: str, most: int, kind: str = "data") -> str:
-    """A text in a fence that it cannot close, without control characters, cut to `most` characters."""
+    """A text in a fence that it cannot close, without control characters, cut to `most` bytes."""
     kept = "".join(ch if ch.isprintable() or ch in "\n\t" else "?" for ch in said.strip("\n"))
-    kept = kept if len(kept) <= most else f"{kept[:most]}\n[{len(kept) - most:,} more characters]"
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", kept)), default=0))
-    return f"{fence}{kind}\n{kept}\n{fence}\n"
+    kept = re.sub("`{9,}", "`" * 8, kept)
+    short = _cut(kept, most)
+    shown = short if short == kept else f"{short}\n[{len(kept) - len(short):,} more characters]"
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    return f"{fence}{kind}\n{shown}\n{fence}\n"
 
 
 def plain(said: str, most: int) -> str:
-    """A text in a line of Markdown: no control characters, no code marks."""
-    return "".join(ch if ch.isprintable() and ch != "`" else " " for ch in said)[:most]
+    """A text in a line of Markdown: no control characters, no code marks, at most so many bytes."""
+    return _cut("".join(ch if ch.isprintable() and ch != "`" else " " for ch in said), most)
+
+
+def _cut(text: str, most: int) -> str:
+    return text[:most].encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
 def tokens(said: str) -> int:

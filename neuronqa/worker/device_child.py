@@ -220,7 +220,11 @@ def _finish(run: _Run, reached: Progress) -> Observation:
         parameter_names=names,
         steps=len(run.notes.update),
     )
-    observation = replace(observation, seconds={**observation.seconds, **run.notes.seconds()})
+    steps = run.notes.seconds()
+    observation = replace(observation, seconds={**observation.seconds, **steps})
+    if observation.graph is not None and steps:
+        tax = replace(observation.graph, first_step_s=steps["first_step"], steady_step_s=steps["steady_step"])
+        observation = replace(observation, graph=tax)
     if run.recording is not None:
         observation = replace(observation, ops=run.recording.ops(), ops_complete=run.recording.complete)
     if run.device is not None:

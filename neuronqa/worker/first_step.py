@@ -18,15 +18,15 @@ from neuronqa.device.neuron.cost import first_step
 from neuronqa.device.neuron.cost.compile_time import PublishedRun, Work, constants, published
 
 
-def work_of(run: PublishedRun) -> Work:
-    """What the compiler is given for `run`, gone through anew."""
+def work_of(run: PublishedRun) -> tuple[Work, Work]:
+    """What the compiler is given for `run`, gone through anew: all of it, and one block."""
 
     def model_of(layers: int) -> first_step.Model:
         return _model(run, layers)
 
     hardware = profile.load(run.profile).hardware
     if run.mode == "eager":
-        return first_step.eager(model_of, hardware)
+        return first_step.eager(model_of, hardware), Work(0, 0, 0)
     return first_step.compiled(model_of, run.distinct_blocks, hardware)
 
 
@@ -58,7 +58,9 @@ def main() -> None:
                     "published_s": run.first_step_s,
                     "modelled_s": round(estimate, 1),
                     "error": round(estimate / run.first_step_s - 1, 4),
-                    "work": asdict(work_of(run)),
+                    "warm_s": round(run.step_s, 1),
+                    "one_layer_edit_s": round(run.after_edit(known), 1),
+                    "work": [asdict(one) for one in work_of(run)],
                 }
             )
         )

@@ -41,10 +41,11 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
     `"dtype"`; canary: `{"out"}`. `emit` is told every change of progress.
     Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
-    if request["workload"]["kind"] == WorkloadKind.SCRIPT:
-        _script(Role(role), request, emit)
+    played = Role(role)
+    if played is not Role.CANARY and request["workload"]["kind"] == WorkloadKind.SCRIPT:
+        _script(played, request, emit)
         return
-    match Role(role):
+    match played:
         case Role.REFERENCE:
             reference.record(request, _builder(request.get("known", "")), emit)
         case Role.DEVICE:

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from neuronqa.checks.tensors import spread
-from neuronqa.device.protocol import Adapter
+from neuronqa.device.protocol import Adapter, Device
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Variant
 from neuronqa.domain.observation import TENSOR_FILE, Failure, Observation, Progress
@@ -69,7 +69,7 @@ def observe(request: Mapping[str, Any], adapter: Callable[[str], Adapter], emit:
     order = BuildOrder.from_json(request["order"])
     _place(request, CPU).announce()  # a device chooses its index by it
     device = adapter(order.device).load(order, request.get("last_op_file", ""))
-    _look_again()
+    _look_again(device)
     recording = device.recording()
     try:
         spec, place = _spec(request), _place(request, device.torch_device)
@@ -92,8 +92,10 @@ def observe(request: Mapping[str, Any], adapter: Callable[[str], Adapter], emit:
     write_observation(folder, observation)
 
 
-def _look_again() -> None:
+def _look_again(device: Device) -> None:
     """Libraries that were imported before the device was loaded remember that there was none."""
+    offer: Callable[[], None] = getattr(device, "offer_names", lambda: None)
+    offer()
     for name in ("accelerate.utils.imports", "transformers.utils.import_utils"):
         for known in vars(sys.modules.get(name, sys)).values():
             if hasattr(known, "cache_clear"):

@@ -4,7 +4,8 @@ The driver, its queue, its agenda and the store are the real ones; the fleet is 
 at once, so that the driver is all that takes time. Into PostgreSQL on loopback, or with `--sqlite` into a file.
 
 - `rows_per_s`: result rows stored a second of wall time; `rows_per_cpu_s` a second of this process' own.
-- `rss_mb`: the most memory this process had.
+- `rss_mb`: the most memory this process had, the plan's cases written ahead by it included. `--execute` lets it stop
+  after so many cases, for plans too large to be worked off.
 - `profile` (with `--profile`): where this process spent its time.
 """
 
@@ -14,6 +15,7 @@ import argparse
 import cProfile
 import io
 import json
+import multiprocessing
 import pstats
 import resource
 import tempfile
@@ -24,12 +26,10 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from neuronqa.db import queries
 from neuronqa.db import tables as t
 from neuronqa.db.engine import open_engine
 from neuronqa.db.store import Store
-from neuronqa.domain.build import BuildOrder
-from neuronqa.domain.case import Case
+from neuronqa.domain.catalog import CatalogInfo, Entry, Source
 from neuronqa.domain.job import Job
 from neuronqa.domain.workload import Workload
 from neuronqa.sweep.agenda import load_agenda
@@ -39,7 +39,7 @@ from neuronqa.sweep.ray_fleet import WINDOW
 from neuronqa.sweep.request import SweepRequest
 from neuronqa.sweep.schedule import Queue
 from tests.benchmark.storage import database
-from tests.builders import ORDER, QUICK, eligible, entries, open_sweep, result, save_plan
+from tests.builders import ORDER, QUICK, eligible, open_sweep, result
 from tests.builders import workload as named
 from tests.scripted import Quiet
 
@@ -86,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slots", type=int, default=2000)
     parser.add_argument("--workloads", type=int, default=5000)
+    parser.add_argument("--execute", type=int, default=None)
     parser.add_argument("--sqlite", action="store_true")
     parser.add_argument("--profile", action="store_true")
     arguments = parser.parse_args()
@@ -100,45 +101,67 @@ def pool(workloads: int) -> Iterator[Workload]:
     return (named(f"w{n}") for n in range(workloads))
 
 
+def plan(url: str, workloads: int) -> None:
+    """One entry for every workload; in a process of its own, because a plan is made once for many sweeps."""
+    engine = open_engine(url, create=True)
+    info = CatalogInfo(name="simulated", source=Source.SYNTHETIC, sha256="c" * 64, registered=workloads, created="")
+    listed = (
+        (Entry(id=f"synthetic/model-{rank}", rank=rank, downloads=5), eligible(workload, workload.hash))
+        for rank, workload in enumerate(pool(workloads), 1)
+    )
+    Store(engine).save_plan("p" * 32, info, {}, pool(workloads), listed)
+    engine.dispose()
+
+
 def measure(url: str, asked: argparse.Namespace) -> dict[str, Any]:
+    planner = multiprocessing.get_context("spawn").Process(target=plan, args=(url, asked.workloads))
+    planner.start()
+    planner.join()
     engine = open_engine(url, create=True)
     store = Store(engine)
-    plan_id = save_plan(
-        store, list(pool(asked.workloads)), entries([(eligible(w, w.hash), 1, 5) for w in pool(asked.workloads)])
-    )
-    request = SweepRequest(catalog="simulated", policy="quick", workers=asked.slots)
-    sweep_id = open_sweep(store, plan_id)
-    store.plan_cases(
-        sweep_id,
-        (Case(workload=w.hash, device="neuron", variant=v) for w in pool(asked.workloads) for v in QUICK.variants),
-    )
+    sweep_id = open_sweep(store, 1)
     store.take_up(sweep_id)
+    request = SweepRequest(catalog="simulated", policy="quick", workers=asked.slots)
     agenda = load_agenda(engine, "one", request, QUICK)
+    store.plan_cases(sweep_id, agenda.cases())
     fleet = SimulatedFleet(asked.slots)
-    driver = Driver(fleet, store, Deal(sweep_id=sweep_id, device="neuron", key={}), Progress(planned=0), Quiet())
-    order: BuildOrder = ORDER
+    display = Until(asked.execute or 2 * asked.workloads)
+    deal = Deal(sweep_id=sweep_id, device="neuron", key={})
+    driver = display.driver = Driver(fleet, store, deal, Progress(planned=0), display)
     profile = cProfile.Profile()
     before, began = time.process_time(), time.perf_counter()
     if asked.profile:
         profile.enable()
-    driver.run(Queue(agenda.jobs(order, 1)), None)
+    driver.run(Queue(agenda.jobs(ORDER, 1)), None)
     profile.disable()
     wall, cpu = time.perf_counter() - began - fleet.wall_s, time.process_time() - before - fleet.cpu_s
     with engine.connect() as db:
         rows = int(db.execute(select(func.count()).select_from(t.result)).scalar_one())
-        left = queries.sweep(db, "one")
     engine.dispose()
     return {
         "database": engine.dialect.name,
         "slots": asked.slots,
-        "cases": driver.progress.done,
+        "planned": asked.workloads * len(QUICK.variants),
+        "executed": driver.progress.done,
         "rows": rows,
-        "sweep": left.name,
         "rows_per_s": round(rows / wall),
         "rows_per_cpu_s": round(rows / cpu),
         "rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         **({"profile": _lines(profile)} if asked.profile else {}),
     }
+
+
+class Until(Quiet):
+    """Stops its driver after so many cases."""
+
+    def __init__(self, cases: int) -> None:
+        super().__init__()
+        self._cases = cases
+        self.driver: Driver | None = None
+
+    def show(self, progress: Progress) -> None:
+        if self.driver is not None and progress.done >= self._cases:
+            self.driver.stop("enough")
 
 
 def _lines(profile: cProfile.Profile, most: int = 25) -> list[str]:

@@ -65,6 +65,12 @@ class NeuronDevice:
 
         examine(whole, dtype, loss, self.torch_device, self.profile, budget_s)
 
+    def offer_names(self) -> None:
+        """Make `import torch_neuronx` work: libraries look for it to know that there is a device."""
+        from neuronqa.device.neuron import neuronx
+
+        neuronx.install(self.shim)
+
     def graph_use(self) -> GraphUse:
         from neuronqa.device.neuron.compiler import metrics
 

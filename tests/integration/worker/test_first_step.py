@@ -9,4 +9,4 @@ from neuronqa.worker.first_step import work_of
 @pytest.mark.full
 @pytest.mark.parametrize("run", published(), ids=lambda run: run.name)
 def test_the_work_of_a_published_run_can_be_counted_anew(run: PublishedRun) -> None:
-    assert work_of(run) == run.work
+    assert work_of(run) == (run.work, run.block)

@@ -9,12 +9,16 @@ from neuronqa.domain.case import Mode, Phase
 from neuronqa.domain.workload import AttentionSpec, Modification, OpSpec, Workload
 from neuronqa.sweep.policies import load_policy
 
+SUITES = ("aten", "flex-attention", "generate", "matmul", "moe-dispatch", "recipes", "compile-tax")
+
 
 def workloads(name: str) -> list[Workload]:
     return [Workload.from_json(entry.workload) for entry in catalog.open(name).entries() if entry.workload]
 
 
-@pytest.mark.parametrize("name", ["aten", "flex-attention", "generate", "matmul", "moe-dispatch"])
+@pytest.mark.parametrize(
+    "name", ["aten", "flex-attention", "generate", "matmul", "moe-dispatch", "recipes", "compile-tax"]
+)
 def test_every_suite_has_a_policy_of_its_own_and_no_workload_twice(name: str) -> None:
     policy = load_policy(catalog.own_policy(name))
     assert policy.variants

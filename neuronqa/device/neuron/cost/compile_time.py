@@ -54,6 +54,8 @@ class PublishedRun:
     tokens: int
     config: Mapping[str, Any]
     work: Work
+    block: Work
+    """The part of `work` that one block is."""
     source: str
 
     @property
@@ -64,6 +66,10 @@ class PublishedRun:
     def estimate(self, known: Constants) -> float:
         """The first step's modelled seconds: compilation and one step."""
         return known.seconds(self.work) + self.step_s
+
+    def after_edit(self, known: Constants) -> float:
+        """The same after an edit of one layer, everything else being in the cache."""
+        return known.seconds(self.block) + self.step_s
 
 
 def compile_seconds(operators: int, instructions: int) -> float:
@@ -80,7 +86,9 @@ def constants() -> Constants:
 @cache
 def published() -> tuple[PublishedRun, ...]:
     """The runs the constants were fitted on."""
-    return tuple(PublishedRun(**{**run, "work": Work(**run["work"])}) for run in _data()["run"])
+    return tuple(
+        PublishedRun(**{**run, "work": Work(**run["work"]), "block": Work(**run["block"])}) for run in _data()["run"]
+    )
 
 
 @cache

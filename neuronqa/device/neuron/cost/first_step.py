@@ -43,8 +43,11 @@ def eager(model_of: Callable[[int], Model], hardware: Hardware) -> Work:
     return step(*model_of(FEW), hardware).eager
 
 
-def compiled(model_of: Callable[[int], Model], distinct_blocks: int, hardware: Hardware) -> Work:
-    """Block by block, as trainers compile: forward and backward of each distinct block, and what is outside eagerly."""
+def compiled(model_of: Callable[[int], Model], distinct_blocks: int, hardware: Hardware) -> tuple[Work, Work]:
+    """Block by block, as trainers compile: forward and backward of each distinct block, and what is outside eagerly.
+
+    Returns all of it, and one block.
+    """
     few, more = (step(*model_of(layers), hardware).whole for layers in (FEW, MORE))
     block = Work(
         graphs=few.graphs,
@@ -52,11 +55,12 @@ def compiled(model_of: Callable[[int], Model], distinct_blocks: int, hardware: H
         instructions=(more.instructions - few.instructions) // (MORE - FEW),
     )
     outside_operators = few.operators - FEW * block.operators
-    return Work(
+    whole = Work(
         graphs=distinct_blocks * block.graphs + outside_operators,
         operators=distinct_blocks * block.operators + outside_operators,
         instructions=distinct_blocks * block.instructions + few.instructions - FEW * block.instructions,
     )
+    return whole, block
 
 
 def step(model: nn.Module, inputs: Mapping[str, Any], hardware: Hardware) -> Step:
