@@ -13,7 +13,7 @@ from rich.table import Table
 
 from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import err, out, print_json
-from neuronqa.errors import BadInput, EnvironmentFault, ExitCode, UsageError
+from neuronqa.errors import BadInput, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -433,40 +433,3 @@ def _me() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return "somebody"
-
-
-@app.command(
-    "drill",
-    help="Verify submissions with known answers: cheats, impossible items and true fixes. Exits 1 if one is misjudged.",
-)
-def drill(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these.", show_default=False)
-    ] = None,
-    profile: Annotated[str, typer.Option(help="The device's profile.")] = "trn2-sdk2.33",
-    as_json: AsJson = False,
-) -> None:
-    from neuronqa.fixqueue import drill as drills
-    from neuronqa.fixqueue.sandbox import NotEnforced
-
-    chosen = drills.drills(names or ())
-    if not chosen:
-        raise UsageError("there is no such drill", hint="neuronqa queue drill, without names, runs all")
-
-    def told(one: drills.Drilled) -> None:
-        said = "right" if one.right else "WRONG"
-        err.print(
-            escape(f"{said}  {one.kind:10} {one.name:40} {one.conclusion} {one.stage} {one.reason}"), soft_wrap=True
-        )
-
-    try:
-        totals = drills.totals(drills.run(chosen, profile=profile, told=told))
-    except NotEnforced as lacking:
-        raise EnvironmentFault(f"nothing can be shut in here: {lacking}", hint="run `neuronqa doctor`") from None
-    if as_json:
-        print_json(totals)
-    else:
-        out.print(f"{totals['rejected_at_right_stage']} of {totals['drills']} cheats stopped where they should be")
-        out.print(f"{totals['accepted']} of {totals['true_fixes']} true fixes accepted")
-        out.print(f"{totals['impossible_accepted']} of {totals['impossible']} impossible items accepted")
-    raise typer.Exit(int(ExitCode.GATE_MISSED if totals["wrong"] else ExitCode.DONE))
