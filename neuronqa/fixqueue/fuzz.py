@@ -114,7 +114,7 @@ def _judged(made: list[dict[str, Any]], expected: list[dict[str, Any]], wanted: 
             for call, known in zip(made, expected, strict=True)
         ]
         device_s = sum(float(one["seconds"]) for one in seen.values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except Exception:  # noqa: BLE001  whatever reading it raises
         return Fuzzed(reason=Reason.CRASHES, calls=len(made), example="its answer is malformed")
     wrong = [(call, reason) for call, reason in found if reason is not None]
     if not wrong:

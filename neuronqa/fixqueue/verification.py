@@ -107,7 +107,7 @@ class Verification:
         """Raises _Decided for a submission that does not pass the stage."""
         self.stage = stage
         began = time.monotonic()
-        if stage is Stage.LOADS:
+        if stage is Stage.LOADS and self.submission.form is not Form.BUILD:
             self._sandbox = sandbox or self._open.enter_context(Sandbox(self.base.device))
         steps: Mapping[Stage, Callable[[], None]] = {
             Stage.POLICY: self._read,
@@ -154,12 +154,15 @@ class Verification:
             return
         files = self._files()
         for name, text in files.items():
-            known = self.submission.base.get(name, "")
-            own = (*self.target.ops, *(rules.declared(known) if known else ()))
-            found = rules.objections(text, own if self.target.ops else ())
+            known = rules.declared(self.submission.base.get(name, ""))
+            found = rules.objections(text, (*self.target.ops, *known) if self.target.ops else ())
             if found:
                 raise _Decided(found[0].reason, hint="; ".join(map(str, found[:5])))
-            self._ops |= rules.declared(text)
+            now = rules.declared(text)
+            lost = [op for op, dtypes in known.items() if not set(dtypes) <= set(now.get(op, ()))]
+            if lost:
+                raise _Decided(Reason.BREAKS_ANOTHER, hint=f"the kernel of {lost[0]}, or one of its dtypes, is gone")
+            self._ops |= now
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         kept = [path for path in self.base.overlays if Path(path).name not in files]
         for name, text in files.items():

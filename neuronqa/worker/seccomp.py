@@ -59,8 +59,18 @@ def shut_in() -> bool:
     machine = os.uname().machine
     if machine not in _ARCHES:
         return False
-    linux.install_filter(assembled(list(_program(machine))))
+    linux.install_filter(program())
     return True
+
+
+def forbidden() -> dict[str, int]:
+    """The calls that are refused whatever their arguments, with their numbers on this machine."""
+    return {**_FORBIDDEN[os.uname().machine], **_EVERYWHERE}
+
+
+def program() -> tuple[tuple[int, int, int, int], ...]:
+    """The filter for this machine."""
+    return assembled(list(_program(os.uname().machine)))
 
 
 def _program(machine: str) -> Iterator[Step | str]:
@@ -69,7 +79,7 @@ def _program(machine: str) -> Iterator[Step | str]:
     yield (_EQUAL, _ARCHES[machine], "", "refuse")
     yield (_LOAD, _NUMBER, "", "")
     yield (_AT_LEAST, _OTHER_ABI, "refuse", "")
-    for number in (*_FORBIDDEN[machine].values(), *_EVERYWHERE.values()):
+    for number in forbidden().values():
         yield (_EQUAL, number, "refuse", "")
     yield (_EQUAL, _CLONE3, "unknown", "")
     yield (_EQUAL, _CLONE[machine], "clone", "")
@@ -89,11 +99,11 @@ def _program(machine: str) -> Iterator[Step | str]:
     yield (_RETURN, _ALLOW, "", "")
 
 
-def assembled(program: list[Step | str]) -> tuple[tuple[int, int, int, int], ...]:
+def assembled(lines: list[Step | str]) -> tuple[tuple[int, int, int, int], ...]:
     """Steps with distances in place of names: code, distance if it holds, distance if not, value."""
     places: dict[str, int] = {}
     steps: list[Step] = []
-    for line in program:
+    for line in lines:
         if isinstance(line, str):
             places[line] = len(steps)
         else:
