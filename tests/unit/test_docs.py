@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -14,13 +15,15 @@ from neuronqa.cli.main import _MODULES, VERBS
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_outcome_table_in_the_docs_is_printed_from_the_code() -> None:
+@pytest.mark.parametrize("page", ["outcomes", "faults"])
+def test_a_table_in_the_docs_is_printed_from_the_code(page: str) -> None:
+    script = f"docs/{page}.py"
     printed = subprocess.run(
-        [sys.executable, "docs/outcomes.py"], capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}
+        [sys.executable, script], capture_output=True, text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}
     )
     assert printed.returncode == 0, printed.stderr
-    written = (ROOT / "docs/outcomes.md").read_text("utf-8")
-    assert printed.stdout == written, "accept with: python docs/outcomes.py > docs/outcomes.md"
+    written = (ROOT / f"docs/{page}.md").read_text("utf-8")
+    assert printed.stdout == written, f"accept with: python {script} > docs/{page}.md"
 
 
 SAID = re.compile(r"(?:`|\">|^|&& )neuronqa ([a-z]+)(?: ([a-z]+)(?=[ `\n<]))?", re.MULTILINE)
