@@ -55,11 +55,12 @@ def controls(
     given = certification.assignments(chosen, variants, device, frozenset(kind or ()))
     if not given:
         raise UsageError("nothing can be planted", hint=f"kinds and variants must be such that {device} takes them")
-    total = sum(len(one.plants) for one in given)
-    parts = log.remaining(certification.divided(given, TOGETHER))
+    parts = list(log.remaining(certification.divided(given, TOGETHER)))
+    made, total = 0, sum(len(one.plants) for one in parts)
     for part, trials in certification.carry_out(parts, prepared.order, Thresholds(), workers or default_workers()):
         log.append(part, trials)
-        err.print(f"{len(log)}/{total}", end="\r")
+        made += len(part.plants)
+        err.print(f"{made}/{total}", end="\r")
     found = {**certification.summary(log, device), "device": device, "profile": profile}
     found["catalog"] = {"name": whole.info.name, "source": whole.info.source.value}
     print_json(found) if as_json else _show(found)
