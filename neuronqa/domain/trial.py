@@ -22,10 +22,15 @@ WHOLES: Final = {
     "aten::_safe_softmax": "aten::_softmax",
     "aten::add.Scalar": "aten::add.Tensor",
     "aten::add_.Scalar": "aten::add_.Tensor",
+    "aten::div.Scalar": "aten::div.Tensor",
+    "aten::embedding": "aten::index_select",
+    "aten::mean": "aten::mean.dim",
     "aten::mul.Scalar": "aten::mul.Tensor",
     "aten::mul_.Scalar": "aten::mul_.Tensor",
 }
-"""Operators that a search sees whole, and the one that does their work inside."""
+"""Operators that a search sees whole, and the one that does their work inside (aten/src/ATen/native)."""
+_LISTS: Final = "aten::_foreach_"
+"""Operators on lists of tensors, which call the one on a tensor for each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +90,18 @@ class Trial:
         if not self.plant.numeric or not self.plant.op or Check.PARITY.value not in self.noticed_by:
             return None
         culprit, blamed = self.plant.culprit or self.plant.op, self.blamed.partition(" ")[0]
-        return matches(culprit, blamed) or matches(culprit, WHOLES.get(blamed, blamed))
+        return matches(culprit, blamed) or matches(culprit, _inside(blamed))
 
 
 def matches(patterns: str, op: str) -> bool:
     """Is `op` one of `patterns` (joined by `|`, `*` as a wildcard, with or without the overload)?"""
     base = op.rpartition(".")[0] if "." in op else op
     return any(fnmatchcase(name, one) for one in patterns.split("|") for name in (op, base))
+
+
+def _inside(op: str) -> str:
+    """The operator that does the work of `op`: itself, if no other does."""
+    return WHOLES.get(op, op.replace(_LISTS, "aten::"))
 
 
 def _blames_device(text: str) -> bool:

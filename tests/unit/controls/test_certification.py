@@ -72,6 +72,15 @@ def test_a_cause_is_right_when_the_blamed_operator_is_planted_in() -> None:
     assert trial(blamed="").right_cause is False
     whole = replace(SCALE, op="aten::_softmax")
     assert trial(whole, blamed="aten::_safe_softmax float32").right_cause is True
+    part = replace(SCALE, op="aten::sqrt|aten::index_select|aten::div.Tensor")
+    for blamed, yes in (
+        ("aten::_foreach_sqrt float32", True),
+        ("aten::_foreach_neg float32", False),
+        ("aten::embedding float32", True),
+        ("aten::div.Scalar float32", True),
+        ("aten::gather float32", False),
+    ):
+        assert trial(part, blamed=blamed).right_cause is yes
     between = replace(SCALE, culprit="memory|aten::mm")
     assert trial(between, blamed="memory float32").right_cause is True
     assert trial(CRASH).right_cause is None
