@@ -23,6 +23,7 @@ VERBS: Final = {
     "triage": "Root causes and what each blocks.",
     "repro": "Write a small script that shows one failure.",
     "queue": "Root causes that agents take, fix and hand in.",
+    "try": "Try a kernel before it is handed in.",
     "mcp": "Serve the fix queue to agents.",
     "reference": "Record another device's results to compare with.",
     "controls": "Plant faults, and say which check noticed what.",
@@ -32,6 +33,8 @@ VERBS: Final = {
     "device": "What the simulated device is, can do, and does.",
     "doctor": "Check that this machine can run a sweep.",
 }
+_MODULES: Final = {"try": "try_"}
+"""Of verbs that are words of Python."""
 
 
 class LazyVerbs(TyperGroup):
@@ -45,7 +48,7 @@ class LazyVerbs(TyperGroup):
             return None
         if ctx.resilient_parsing or _only_help(sys.argv[1:]):
             return TyperCommand(cmd_name, help=VERBS[cmd_name])
-        command = typer.main.get_command(import_module(f"neuronqa.cli.{cmd_name}").app)
+        command = typer.main.get_command(import_module(f"neuronqa.cli.{_MODULES.get(cmd_name, cmd_name)}").app)
         command.name = cmd_name
         return command
 

@@ -65,7 +65,7 @@ def bundle(queue: FixQueue, token: str) -> Bundle:
     folder = queue.folder(item.id)
     about = json.loads((folder / ABOUT_FILE).read_bytes())
     with queue.engine.connect() as db:
-        shown, _ = cases.members(db, item)
+        shown, _ = cases.members(db, item.sweep_id, item.cluster_id)
         hashes = sorted({some[0].workload for some in shown})
         models = blocks.names_behind(db, item.sweep_id, item.cluster_id, hashes, MODELS)
         known = [verdict_of(row) for row in fixes.submissions(db, item.id)]

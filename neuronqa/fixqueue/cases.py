@@ -25,7 +25,7 @@ _PASS: Final = sorted(kind.value for kind in Kind if kind.rules.standing is Stan
 
 def target(db: Connection, item: ItemRow) -> Target:
     """What a submission for this item is measured against."""
-    shown, hidden = members(db, item)
+    shown, hidden = members(db, item.sweep_id, item.cluster_id)
     one = clusters.by_ids(db, [item.cluster_id])[item.cluster_id]
     return Target(
         key=one.key,
@@ -36,10 +36,10 @@ def target(db: Connection, item: ItemRow) -> Target:
     )
 
 
-def members(db: Connection, item: ItemRow) -> tuple[list[list[Failing]], list[list[Failing]]]:
-    """The cases of an item's cluster with what they fail by: those that are shown, and those that are not."""
+def members(db: Connection, sweep_id: int, cluster_id: int) -> tuple[list[list[Failing]], list[list[Failing]]]:
+    """The cases of a cluster with what they fail by: those that are shown, and those that are not."""
     found: dict[int, list[Failing]] = {}
-    for one in clusters.failing(db, item.sweep_id, item.cluster_id, limit=MEMBERS, words=False):
+    for one in clusters.failing(db, sweep_id, cluster_id, limit=MEMBERS, words=False):
         if not one.symptom:
             found.setdefault(one.case_id, []).append(one)
     ordered = sorted(found.values(), key=lambda some: plainness(some[0]))

@@ -94,7 +94,7 @@ def _worst(fresh: dict[str, Outcome], failing: dict[str, Outcome], otherwise: Re
     if stages == {Stage.FALLBACK}:
         return Reason.FALLS_BACK
     if Stage.PARITY in stages or Stage.TRAIN in stages:
-        return Reason.VALUES if otherwise is Reason.STILL_FAILS else otherwise
+        return Reason.VALUES if otherwise is Reason.STILL_FAILS and fresh is not failing else otherwise
     return Reason.SKIPS if stages == {Stage.INCONCLUSIVE} else otherwise
 
 

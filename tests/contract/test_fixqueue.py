@@ -135,7 +135,7 @@ def test_an_agent_is_shown_some_cases_and_others_are_kept_back(queue: FixQueue, 
     queue.fill(None, "sweep", limit=1)
     with engine.connect() as db:
         item = fixes.items(db)[0]
-        shown, hidden = cases.members(db, item)
+        shown, hidden = cases.members(db, item.sweep_id, item.cluster_id)
         target = cases.target(db, item)
     assert shown
     assert hidden
