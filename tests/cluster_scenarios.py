@@ -27,7 +27,7 @@ from neuronqa.sweep import run as run_module
 from neuronqa.sweep.closed_ray import CLOSED
 from neuronqa.sweep.ground import CPU, ClusterGround
 from neuronqa.sweep.private_network import enter_private_network
-from neuronqa.sweep.request import SweepRequest
+from neuronqa.sweep.request import EVERY, SweepRequest
 from neuronqa.worker.actor import versions
 from tests.builders import ORDER, result, vector
 
@@ -151,7 +151,7 @@ def main(scenario: str, database: str, catalog: str) -> dict[str, Any]:
             patch.object(run_module, "prepare", ready),
             patch.object(controls, "load_controls", lambda *_: []),
         ):
-            from neuronqa.sweep.cluster_fleet import EVERY, cluster_fleet
+            from neuronqa.sweep.cluster_fleet import cluster_fleet
             from neuronqa.sweep.run import run_sweep
 
             request = SweepRequest(catalog=catalog, policy="quick", workers=EVERY, address=cluster.address)

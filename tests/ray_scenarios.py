@@ -70,6 +70,19 @@ def work(start: Start) -> dict[str, Any]:
         return facts
 
 
+def layout(start: Start) -> dict[str, Any]:
+    with start(workers=2) as fleet:
+        fleet.await_first()
+        fleet.lay_out(2)
+        before = fleet.capacity()
+        fleet.await_first()
+        wide = {"capacity at once": before, "capacity": fleet.capacity(), "next": serve(fleet)}
+        fleet.lay_out(1)
+        while fleet.size < 2:
+            fleet.wait(timeout=0.5)
+        return {**wide, "capacity after": fleet.capacity()}
+
+
 def death(start: Start) -> dict[str, Any]:
     with start() as fleet:
         fleet.await_first()
@@ -133,6 +146,7 @@ def main() -> None:
 
         facts = {
             "work": work(start),
+            "layout": layout(start),
             "death": death(start),
             "surrender": surrender(start),
             "silence": silence(start),

@@ -44,8 +44,8 @@ document.addEventListener("keydown", (event) => {
 });
 
 /* A sweep that has ended is shown anew, with its rates. */
-document.addEventListener("htmx:sseMessage", (event) => {
-  if (event.detail.type === "done") location.reload();
+document.addEventListener("htmx:sseClose", (event) => {
+  if (event.detail.type === "message") location.reload();
 });
 
 /* Plots: drawn from what the page carries, in the page's own colours. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -51,6 +52,7 @@ def compare(
 
     with open_engine(db).connect() as connection:
         found = comparing.compare(export.side(connection, a), export.side(connection, b))
+        found = replace(found, performance=export.performance(connection, a, b))
         if confirm != 0 and found.counts[comparing.Change.REGRESSED]:
             from neuronqa.report import confirm as confirming
 

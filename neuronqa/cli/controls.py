@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 from rich.markup import escape
@@ -15,12 +16,15 @@ from neuronqa.device.prepare import prepare
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Variant
 from neuronqa.domain.policy import Thresholds
-from neuronqa.domain.trial import Trial
 from neuronqa.errors import ExitCode, UsageError
 from neuronqa.report.selection import results_in
 from neuronqa.sweep import certification
 from neuronqa.sweep.census import statuses_of
 from neuronqa.sweep.request import default_workers
+from neuronqa.sweep.trials import TrialLog
+
+TOGETHER: Final = 12
+"""Plants between two writes of the results."""
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -37,8 +41,13 @@ def controls(
     device: Annotated[str, typer.Option(help="Device: neuron, cpu, or another accelerator.")] = "neuron",
     profile: Annotated[str, typer.Option(metavar="NAME|FILE", help="What the simulated device can do.")] = "ideal",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes (default: one a core).")] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every trial to FILE; what it holds is not made again."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
+    log = TrialLog(results)
     variants = [_variant(text) for text in variant or ("eager/fp32/train", "compile/fp32/train")]
     prepared = prepare(BuildOrder(device=device, profile=profile))
     whole = catalogs.open(catalog, statuses=statuses_of, results=results_in(None))
@@ -46,12 +55,12 @@ def controls(
     given = certification.assignments(chosen, variants, device, frozenset(kind or ()))
     if not given:
         raise UsageError("nothing can be planted", hint=f"kinds and variants must be such that {device} takes them")
-    trials: list[Trial] = []
     total = sum(len(one.plants) for one in given)
-    for trial in certification.carry_out(given, prepared.order, Thresholds(), workers or default_workers()):
-        trials.append(trial)
-        err.print(f"{len(trials)}/{total}", end="\r")
-    found = {**certification.summary(trials, device), "device": device, "profile": profile}
+    parts = log.remaining(certification.divided(given, TOGETHER))
+    for part, trials in certification.carry_out(parts, prepared.order, Thresholds(), workers or default_workers()):
+        log.append(part, trials)
+        err.print(f"{len(log)}/{total}", end="\r")
+    found = {**certification.summary(log, device), "device": device, "profile": profile}
     found["catalog"] = {"name": whole.info.name, "source": whole.info.source.value}
     print_json(found) if as_json else _show(found)
     missed = found["effective"] - found["detected"] or found["false_alarms"]

@@ -112,11 +112,11 @@ def sweep(
     from neuronqa.db.engine import database_url, over_network
     from neuronqa.report.selection import results_in
     from neuronqa.sweep.budget import parse_budget
-    from neuronqa.sweep.cluster_fleet import EVERY, cluster_fleet
+    from neuronqa.sweep.cluster_fleet import cluster_fleet
     from neuronqa.sweep.local_fleet import local_fleet
     from neuronqa.sweep.metrics import Metrics
     from neuronqa.sweep.policies import GateExpression, load_policy
-    from neuronqa.sweep.request import DEFAULT_POLICY, SweepRequest, default_workers
+    from neuronqa.sweep.request import DEFAULT_POLICY, EVERY, SweepRequest, default_workers
     from neuronqa.sweep.run import resume_sweep, run_sweep
     from neuronqa.sweep.webhook import check_url, notify
 

@@ -20,14 +20,14 @@ LONGEST_S: Final = 3600.0
 
 
 async def events(engine: Engine, renderer: Renderer, name: str, pace: float = PACE_S) -> AsyncIterator[str]:
-    """`progress` whenever something changed, `done` once the sweep has ended; then the stream ends."""
+    """`progress` whenever something changed, `done` once nothing more is to come; then the stream ends."""
     before = None
     for _ in range(int(LONGEST_S / pace)):
         now = await run_in_threadpool(_look, engine, name)
         if now != before:
             yield event("progress", renderer.html("_progress.html", {"progress": now}))
             before = now
-        if now.state != "running":
+        if not now.awaited:
             yield event("done", now.state)
             return
         await asyncio.sleep(pace)

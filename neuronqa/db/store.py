@@ -206,8 +206,13 @@ class Store:
             db.execute(t.standing.delete().where(t.standing.c.sweep_id == sweep_id))
             self._bulk(db, t.standing, (rows.standing_row(sweep_id, group_id, state) for group_id, state in standings))
 
-    def finish_sweep(self, sweep_id: int, state: str, wall_s: float, summary: Mapping[str, Any] | None) -> None:
-        """Close a sweep (or a leg of it): `wall_s` is added to what earlier legs took."""
+    def finish_sweep(
+        self, sweep_id: int, state: str, wall_s: float, summary: Mapping[str, Any] | None, cores: int = 0
+    ) -> None:
+        """Close a sweep (or a leg of it): `wall_s` is added to what earlier legs took.
+
+        `cores`: how many there were, where that was not known when it began.
+        """
         with self.engine.begin() as db:
             self._fence(db, sweep_id)
             db.execute(
@@ -217,6 +222,7 @@ class Store:
                     state=state,
                     finished=time.time(),
                     wall_s=t.sweep.c.wall_s + wall_s,
+                    cores=cores or t.sweep.c.cores,
                     summary=null() if summary is None else strict(summary),
                 )
             )

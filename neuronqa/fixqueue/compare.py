@@ -53,7 +53,7 @@ def difference(
         return Reason.ALIASES
     for name, what in expected["values"].items():
         if isinstance(what, dict) and not _skipped(kind, what) and not _alike(number, name, what, wanted, actual):
-            return Reason.IN_PLACE if name.startswith("m") else _BY_KIND.get(kind, Reason.VALUES)
+            return Reason.IN_PLACE if "m0" in expected["values"] else _BY_KIND.get(kind, Reason.VALUES)
     if seen["operators"] > OPERATORS:
         return Reason.TOO_SLOW
     if seen.get("repeats") is False:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,24 +57,29 @@ class Ran:
         return self.lost or (str(ours[0].outcome) if ours else "")
 
 
-def shows(ran: Ran, outcomes: Sequence[str]) -> bool:
-    """Does a run fail as the item says? Without such outcomes: at all."""
+def shown(ran: Ran, outcomes: Sequence[str]) -> frozenset[str]:
+    """The failing outcomes of a run that the item is about: those it names, else those of a kind it names; without such
+    outcomes all of them.
+    """
     failing = ran.failing
-    kinds = {one.kind for one in failing.values()}
-    return any(text in failing or _kind(text) in kinds for text in outcomes) if outcomes else bool(failing)
+    if not outcomes:
+        return frozenset(failing)
+    kinds = {_kind(text) for text in outcomes}
+    named = frozenset(text for text in failing if text in outcomes)
+    return named or frozenset(text for text, one in failing.items() if one.kind in kinds)
 
 
-def effect(before: Ran, after: Ran, outcomes: Sequence[str] = ()) -> Reason | None:
+def effect(before: Ran, after: Ran, gone: Collection[str] = ()) -> Reason | None:
     """What is wrong with a case now: what should be gone is not, or what was right is not. None if neither.
 
-    `outcomes`: the failing outcomes that should be gone; none for a case that passed.
+    `gone`: the failing outcomes of `before` that should not be there any more; none for a case that passed.
     """
     failing = after.failing
-    if any(text in failing for text in outcomes):
+    if any(text in failing for text in gone):
         return _worst(failing, failing, Reason.STILL_FAILS)
     fresh = {text: one for text, one in failing.items() if text not in before.failing}
     if fresh:
-        return _worst(fresh, failing, Reason.BREAKS_ANOTHER if not outcomes else Reason.STILL_FAILS)
+        return _worst(fresh, failing, Reason.STILL_FAILS if gone else Reason.BREAKS_ANOTHER)
     if after.unanswered - before.unanswered:
         return Reason.SKIPS
     if _count(after, "breaks") > _count(before, "breaks"):

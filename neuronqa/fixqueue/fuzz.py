@@ -120,7 +120,9 @@ def _judged(made: list[dict[str, Any]], expected: list[dict[str, Any]], wanted: 
     if not wrong:
         return Fuzzed(calls=len(made), device_s=device_s)
     counted = Counter(reason for _, reason in wrong)
-    plain = [(call["dtype"], reason) for call, reason in found if call["kind"] == Kind.PLAIN]
+    ops = {call["op"] for call, reason in wrong if reason is Reason.VALUES}
+    some = [(call, reason) for call, reason in found if call["kind"] == Kind.PLAIN and call["op"] in ops]
+    plain = [(call["dtype"], reason) for call, reason in some]
     bad = {dtype for dtype, reason in plain if reason is Reason.VALUES}
     good = {dtype for dtype, reason in plain if reason is None}
     said = summary(counted, len(good), bool(good - bad) and bool(bad))

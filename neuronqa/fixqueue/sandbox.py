@@ -42,7 +42,7 @@ class Role(StrEnum):
     """Loads a device with the submission and makes the calls."""
 
 
-class NotEnforced(Exception):
+class NotEnforced(EnvironmentFault):
     """This machine cannot shut a submission in. Says what is missing."""
 
 
@@ -67,10 +67,7 @@ class Sandbox:
             self._look()
         except EnvironmentFault as fault:
             self._actor.close()
-            raise NotEnforced(str(fault)) from fault
-        except NotEnforced:
-            self._actor.close()
-            raise
+            raise NotEnforced(fault.what, where=fault.where, hint=fault.hint) from fault
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

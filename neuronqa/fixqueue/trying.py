@@ -14,7 +14,7 @@ from typing import Any, Final
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.policy import Policy
 from neuronqa.fixqueue import policy as rules
-from neuronqa.fixqueue.effect import Ran, effect
+from neuronqa.fixqueue.effect import Ran, effect, shown
 from neuronqa.fixqueue.fuzz import PUBLIC_SEED, Fuzzed, fuzz, loads
 from neuronqa.fixqueue.reason import Reason
 from neuronqa.fixqueue.sandbox import Sandbox
@@ -90,8 +90,8 @@ def try_overlay(
         return Tried(reason=reason, stage="S1", hints=(words,), seconds=time.monotonic() - began)
     ops = rules.declared(text)
     fuzzed = fuzz(sandbox, ops, order, seed=PUBLIC_SEED, limits=limits, seconds=FUZZ_S, shapes=SHAPES)
-    shown = target.members[:MEMBERS] if target is not None else ()
-    cases = tuple(_tried(sandbox, case, base, order, policy) for case in shown)
+    visible = target.members[:MEMBERS] if target is not None else ()
+    cases = tuple(_tried(sandbox, case, base, order, policy) for case in visible)
     wrong = [one.reason for one in cases if one.reason is not None]
     reason = wrong[0] if wrong else fuzzed.reason
     stage = "S3" if wrong else "S5" if fuzzed.reason else ""
@@ -106,4 +106,4 @@ def _tried(sandbox: Sandbox, case: CaseRef, base: BuildOrder, order: BuildOrder,
     if before.harness or after.harness:
         return TriedCase(name=name, reason=Reason.HARNESS)
     fresh = tuple(sorted(set(after.failing) - set(before.failing)))
-    return TriedCase(name=name, reason=effect(before, after, case.outcomes), breaks=fresh)
+    return TriedCase(name=name, reason=effect(before, after, shown(before, case.outcomes)), breaks=fresh)

@@ -17,7 +17,7 @@ from neuronqa.domain.job import Job, Ticket
 from neuronqa.domain.policy import Limits, Policy
 from neuronqa.fixqueue import draw, patch
 from neuronqa.fixqueue import policy as rules
-from neuronqa.fixqueue.effect import Ran, effect, shows
+from neuronqa.fixqueue.effect import Ran, effect, shown
 from neuronqa.fixqueue.fuzz import Fuzzed, fuzz, loads
 from neuronqa.fixqueue.patch import PatchRefused
 from neuronqa.fixqueue.reason import Reason
@@ -187,7 +187,7 @@ class Verification:
     # S2 to S5: cases
 
     def _fail_on_base(self) -> None:
-        failed = [case for case in self.target.members if shows(self._on_base(case), case.outcomes)]
+        failed = [case for case in self.target.members if shown(self._on_base(case), case.outcomes)]
         self.measured[self.stage.value] = {"members": len(self.target.members), "failed": len(failed)}
         if not failed:
             raise _Decided(Reason.DOES_NOT_REPRODUCE)
@@ -195,7 +195,8 @@ class Verification:
     def _fix(self, cases: Sequence[CaseRef]) -> None:
         self.measured[self.stage.value] = {"cases": len(cases)}
         for case in cases:
-            reason = effect(self._on_base(case), self._with_it(case), case.outcomes)
+            before = self._on_base(case)
+            reason = effect(before, self._with_it(case), shown(before, case.outcomes))
             if reason is not None:
                 raise _Decided(reason, note=_name(case))
 

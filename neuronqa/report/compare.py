@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from neuronqa.domain.outcome import LADDER, Rung, Standing
 from neuronqa.errors import InvariantBroken
+from neuronqa.report.performance import Performance
 
 SCHEMA_VERSION: Final = 1
 
@@ -88,6 +89,8 @@ class Comparison:
     a: Side
     b: Side
     lines: tuple[Changed, ...] = field(repr=False)
+    performance: Performance | None = None
+    """What became dearer; None where a side has no figures of cases."""
 
     @property
     def counts(self) -> Counter[Change]:
@@ -109,6 +112,7 @@ class Comparison:
                 "regressed": _by_cause(self.of(Change.REGRESSED)),
                 "shifted": _by_cause(self.of(Change.SHIFTED)),
             },
+            "performance": self.performance.to_json(limit) if self.performance else None,
         }
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neuronqa.report.compare import Change, Comparison
+from neuronqa.report.performance import Performance
 from neuronqa.report.plain import visible
 
 SHOWN = 20
@@ -25,7 +26,25 @@ def render(found: Comparison, limit: int = SHOWN) -> RenderableType:
         counts.add_row(change.value, f"{found.counts[change]:,}")
     sums = Text(f"registered {found.a.registered:,} and {found.b.registered:,}; both sums hold", style="dim")
     tables = [Padding(_lines(found, change, limit), (1, 0, 0, 0)) for change in TOLD if found.counts[change]]
-    return Group(head, counts, sums, *tables)
+    costs = [Padding(_costs(found.performance, limit), (1, 0, 0, 0))] if found.performance else []
+    return Group(head, counts, sums, *tables, *costs)
+
+
+def _costs(found: Performance, limit: int) -> Table | Text:
+    """What became dearer, which fails nothing."""
+    typical = "too few to compare times of steps" if found.machine is None else f"typical step x {found.machine:.2f}"
+    title = f"performance, gates nothing: {len(found.dearer):,} dearer in {found.compared:,} cases of both; {typical}"
+    if not found.dearer:
+        return Text(title, style="dim")
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for column in ("family", "variant", "figure"):
+        table.add_column(column, overflow="fold")
+    for column in ("before", "after"):
+        table.add_column(column, justify="right")
+    for one in found.dearer[:limit]:
+        before, after = (f"{value:.3g}" for value in (one.before, one.after))
+        table.add_row(escape(visible(one.family)), one.variant, one.figure.value, before, after)
+    return table
 
 
 def _lines(found: Comparison, change: Change, limit: int) -> Table:

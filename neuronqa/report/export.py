@@ -10,10 +10,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from neuronqa.db import clusters, entry_rows, queries
+from neuronqa.db import clusters, entry_rows, measures, queries
 from neuronqa.domain.outcome import Standing
 from neuronqa.errors import BadInput, EnvironmentFault
+from neuronqa.report import performance as dearer
 from neuronqa.report.compare import Line, Side, numbered
+from neuronqa.report.performance import Performance
 
 SCHEMA_VERSION: Final = 1
 SUFFIX: Final = ".parquet"
@@ -33,6 +35,14 @@ def side(db: Connection, named: str) -> Side:
     lines: dict[int, Line] = {}
     found = dict(numbered((one.name, _line(one, keys, waived, lines)) for one in entry_rows.entries(db, row)))
     return Side(name=row.name, build=row.build_hash, registered=row.catalog.registered, entries=found)
+
+
+def performance(db: Connection, before: str, after: str) -> Performance | None:
+    """What became dearer between two sweeps; None where one is a file, which holds entries and no cases."""
+    if before.endswith(SUFFIX) or after.endswith(SUFFIX):
+        return None
+    first, second = (measures.of(db, queries.sweep(db, named).id) for named in (before, after))
+    return dearer.compare(first, second)
 
 
 def _line(

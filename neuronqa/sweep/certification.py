@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any, Final
 
@@ -28,6 +29,8 @@ from neuronqa.sweep.plan import ask_planner
 LEFT: Final = 0.05
 POOL_TRIALS: Final = 20
 CONFIGS_PER_WORKLOAD: Final = 8
+AHEAD: Final = 1
+"""Assignments handed out before a process is free, so that none waits for the next."""
 BINS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 64.0, math.inf)
 NAMED: Final = 50
 
@@ -71,21 +74,41 @@ def assignments(
     return made
 
 
-def carry_out(given: Sequence[Assignment], order: BuildOrder, thresholds: Thresholds, workers: int) -> Iterator[Trial]:
-    """Make the trials, a workload at a time in each of `workers` processes, which import torch; this one does not."""
+def divided(given: Iterable[Assignment], together: int) -> Iterator[Assignment]:
+    """The same in parts of so many plants. A part is written down as a whole, so a short one loses little."""
+    for one in given:
+        for start in range(0, len(one.plants), together):
+            yield replace(one, plants=one.plants[start : start + together])
+
+
+def carry_out(
+    given: Iterable[Assignment], order: BuildOrder, thresholds: Thresholds, workers: int
+) -> Iterator[tuple[Assignment, list[Trial]]]:
+    """Make the trials, an assignment at a time in each of `workers` processes, which import torch; this one does not.
+
+    Assignments are drawn as they are needed. Closing the iterator ends the processes after what they are at.
+    """
+    waiting = iter(given)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _prepare, (order, thresholds)) as pool:
-        tasks = [pool.submit(_make_trials, one) for one in given]
-        for task in as_completed(tasks):
-            yield from task.result()
+        running = {pool.submit(_make_trials, one): one for one in islice(waiting, workers + AHEAD)}
+        try:
+            while running:
+                for task in wait(running, return_when=FIRST_COMPLETED).done:
+                    running |= {pool.submit(_make_trials, one): one for one in islice(waiting, 1)}
+                    yield running.pop(task), task.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 _CERTIFIER: list[Any] = []
 
 
 def _prepare(order: BuildOrder, thresholds: Thresholds) -> None:
+    from neuronqa.worker import linux
     from neuronqa.worker.certify import Certifier
 
+    linux.die_with_parent(os.getppid())
     _CERTIFIER.append(Certifier(order, thresholds))
 
 

@@ -17,8 +17,6 @@ from neuronqa.sweep.request import SweepRequest
 from neuronqa.worker.actor import versions
 from neuronqa.worker.parcel import Parcel
 
-EVERY: Final = 100_000
-"""Workers asked for where a person named no number: as many as the cluster holds."""
 SIMULATED: Final = ("neuron", "cpu")
 """Devices that need no more than a CPU."""
 ANSWER_S: Final = 60.0

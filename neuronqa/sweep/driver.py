@@ -16,6 +16,7 @@ from neuronqa.db.store import Store
 from neuronqa.domain.case import AttemptKind
 from neuronqa.domain.job import JobResult
 from neuronqa.domain.outcome import AtFault, Standing
+from neuronqa.sweep import spans
 from neuronqa.sweep.controls import Control
 from neuronqa.sweep.fleet import Completion, Fleet
 from neuronqa.sweep.record import lost_records, records
@@ -40,6 +41,7 @@ class Progress:
     failures: Counter[str] = field(default_factory=Counter)
     """Workloads by the stage of their first failing outcome."""
     workers: int = 0
+    most_workers: int = 0
     started: float = field(default_factory=time.monotonic)
     budget_s: float | None = None
     draining: str = ""
@@ -97,6 +99,7 @@ class Driver:
         """Expected of all that is in flight, which may be a hundred thousand jobs: nobody adds them up again."""
         self._flying_alone = 0
         self._pace = Pace()
+        self._tracer = spans.tracer()
         self._token = 0
         self._pending: list[AttemptRecord] = []
         self._flushed = time.monotonic()
@@ -224,10 +227,13 @@ class Driver:
         if not self._pending or not (force or rows >= FLUSH_ROWS or time.monotonic() - self._flushed >= FLUSH_S):
             return
         patiently(partial(self._store.write, self._deal.sweep_id, self._pending))
+        if self._tracer is not None:
+            spans.emit(self._tracer, self._pending)
         self._pending = []
         self._flushed = time.monotonic()
 
     def _refresh(self) -> None:
         self.progress.workers = self._fleet.size
+        self.progress.most_workers = max(self.progress.most_workers, self._fleet.size)
         self.progress.draining = self._stop or ("budget" if self._spent else "")
         self._display.show(self.progress)

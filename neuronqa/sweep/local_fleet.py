@@ -12,20 +12,21 @@ from neuronqa.sweep.closed_ray import local_ray
 from neuronqa.sweep.fleet import Fleet
 from neuronqa.sweep.ground import LocalGround
 from neuronqa.sweep.private_network import enter_private_network
-from neuronqa.sweep.request import SweepRequest
+from neuronqa.sweep.request import EVERY, SweepRequest, default_workers
 
 
 @contextmanager
 def local_fleet(request: SweepRequest, prepared: Prepared, *, private: bool = True) -> Iterator[Fleet]:
     """A fleet on a closed local Ray; `private`: in a network of its own, from which nothing else can be reached."""
+    workers = default_workers() if request.workers >= EVERY else request.workers
     if private:
         enter_private_network()
     # Ray prints what befalls its workers on stdout, where somebody may expect JSON; each loss comes back as one anyway.
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), local_ray(request.workers) as environment:
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), local_ray(workers) as environment:
         from neuronqa.sweep.ray_fleet import RayFleet
 
-        ground = LocalGround(workers=request.workers, environment=environment)
-        fleet = RayFleet(request.workers, ground, {"device": prepared.order.device})
+        ground = LocalGround(workers=workers, environment=environment)
+        fleet = RayFleet(workers, ground, {"device": prepared.order.device})
         try:
             yield fleet
         finally:

@@ -102,8 +102,11 @@ class RayFleet:
         self._fill()
 
     def await_first(self) -> None:
+        until = time.monotonic() + START_S
         while not self.size:
             self._ended += self.wait(timeout=0.5)
+            if not self._slots and time.monotonic() > until:
+                raise EnvironmentFault("there is no room for a worker", hint="add nodes, or wait until others are done")
 
     def capacity(self) -> int:
         return sum(WINDOW - len(slot.calls) for slot in self._slots if slot.ready)

@@ -12,6 +12,8 @@ from neuronqa.domain.case import Dtype, Mode
 from neuronqa.sweep.policies import Narrowing
 
 DEFAULT_PROFILE: Final = "trn2-sdk2.33"
+EVERY: Final = 100_000
+"""Workers asked for where a person named no number on a cluster: as many as it holds."""
 DEFAULT_DEVICE: Final = "neuron"
 DEFAULT_POLICY: Final = "gating"
 

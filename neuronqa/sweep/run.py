@@ -29,7 +29,7 @@ from neuronqa.sweep.interruption import on_interrupt
 from neuronqa.sweep.leg import Leg
 from neuronqa.sweep.plan import make_plan
 from neuronqa.sweep.policies import load_policy
-from neuronqa.sweep.request import SweepRequest
+from neuronqa.sweep.request import EVERY, SweepRequest
 from neuronqa.sweep.reuse import carry_over, terms
 
 
@@ -146,7 +146,8 @@ def _execute(agenda: Agenda, store: Store, prepared: Prepared, display: SweepDis
         with on_interrupt(leg.driver.stop), _resumable(agenda.sweep.name):
             leg.run()
     name = agenda.sweep.name
-    store.finish_sweep(agenda.sweep.id, leg.state, time.monotonic() - began, leg.summary())
+    cores = leg.driver.progress.most_workers if workers >= EVERY else 0
+    store.finish_sweep(agenda.sweep.id, leg.state, time.monotonic() - began, leg.summary(), cores)
     conclude(store, name)
     return Swept(name=name, state=leg.state)
 

@@ -66,7 +66,8 @@ def _behind(
 ) -> Cause | None:
     """The cause this failure only follows from; None where it stands for itself."""
     if own.operator:
-        return None
+        same = parity is not None and own.outcome.kind.stage is Stage.TRAIN and own.kernel == parity.kernel
+        return parity if same and parity is not own else None
     if own.outcome.kind.stage is Stage.TRAIN and parity is not None:
         blamed = parity if parity.operator else eager.get((one.variant.dtype, _wrong(parity)))
         return blamed or parity

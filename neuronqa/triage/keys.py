@@ -34,6 +34,7 @@ _NUMBERS: Final = frozenset(
     {Kind.PARITY_ZERO, Kind.PARITY_SCALE, Kind.PARITY_SIGN, Kind.PARITY_OFFSET, Kind.PARITY_SCATTER}
 )
 _NON_FINITE: Final = frozenset({Kind.PARITY_NAN, Kind.PARITY_INF})
+NOT_FINITE: Final = "not finite"
 _INSIDE: Final = {"aten::_safe_softmax": "aten::_softmax", "aten::softmax": "aten::_softmax"}
 """Operators that a search sees whole, and the one that does their work inside."""
 _CLASSES: Final = {
@@ -105,6 +106,11 @@ class Cause:
         """The operator to blame; empty where none is known."""
         return self._value(PartName.SUBJECT) if _operator(self.outcome.detail)[0] else ""
 
+    @property
+    def kernel(self) -> str:
+        """What does the operator's work; empty where none is known."""
+        return kernel(self.operator) if self.operator else ""
+
     def _value(self, name: PartName) -> str:
         return next((part.value for part in self.parts if part.name is name), "")
 
@@ -141,7 +147,7 @@ def _parts(cause: Cause) -> tuple[Part, ...]:
                 PartName.KERNEL, kernel(operator), True, "its overloads, in place and over lists too, share one kernel"
             ),
             Part(PartName.SUBJECT, operator, False, "the operator to blame"),
-            *_classed(dtype),
+            *_of_result(kind, dtype),
             Part(PartName.MANNER, kind.reason, False, "the same error looks different at other values"),
             Part(PartName.CHECK, check.value, False, "the curve leaves the CPU's because this operator is wrong"),
         )
@@ -159,6 +165,13 @@ def _parts(cause: Cause) -> tuple[Part, ...]:
 def _subject(operator: str, dtype: str) -> tuple[Part, ...]:
     subject = Part(PartName.SUBJECT, operator, True, "the operator to blame")
     return (subject, *_classed(dtype))
+
+
+def _of_result(kind: Kind, dtype: str) -> tuple[Part, ...]:
+    """The dtype is the first argument's: a condition, or integers that are divided, though the result is neither."""
+    if dtype and _nature(kind) == NOT_FINITE:
+        return (Part(PartName.DTYPE, dtype, False, "only floats are not finite, whatever they were made from"),)
+    return _classed(dtype)
 
 
 def _classed(dtype: str) -> tuple[Part, ...]:
@@ -189,7 +202,7 @@ def _operator(detail: str) -> tuple[str, str]:
 
 def _nature(kind: Kind) -> str:
     if kind in _NON_FINITE or kind is Kind.TRAIN_NON_FINITE:
-        return "not finite"
+        return NOT_FINITE
     if kind in _NUMBERS or kind.stage is Stage.TRAIN:
         return "wrong numbers"
     return f"wrong {kind.reason}"

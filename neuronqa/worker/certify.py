@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,8 +49,28 @@ class _Run:
         return next((one for one in details if "::" in one or one.startswith(MEMORY)), "")
 
 
+@dataclass
+class _Ground:
+    """What all plants in one workload share: its reference, eager or compiled, and the runs without any plant."""
+
+    workload: Workload
+    eager: Variant
+    home: Path
+    steps: int
+    reference: Reference | None = None
+    """None where it is not fit to compare with."""
+    plain: dict[Mode, _Run] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "reference"
+
+    def request(self, variant: Variant) -> dict[str, Any]:
+        return {"workload": self.workload.to_json(), "variant": str(variant), "steps": self.steps}
+
+
 class Certifier:
-    """Holds a zygote. To be used on the main thread of its process."""
+    """Holds a zygote, and the ground of the last workload. To be used on the main thread of its process."""
 
     def __init__(self, order: BuildOrder, thresholds: Thresholds) -> None:
         self._order = order
@@ -58,6 +78,7 @@ class Certifier:
         self._work = folders.WorkFolder()
         self._supervisor = Supervisor(self._work.path, outfit(order.device))
         self._numbers = itertools.count(1)
+        self._ground: _Ground | None = None
 
     def close(self) -> None:
         self._supervisor.close()
@@ -65,48 +86,41 @@ class Certifier:
 
     def trials(self, workload: Workload, variant: Variant, plants: Sequence[Plant]) -> Iterator[Trial]:
         """One trial a plant; none where the reference is unfit or the plain run does not finish."""
-        if isinstance(workload.spec, HfSpec):
-            self._supervisor.share([workload.spec.module])
-        home = self._work.path / f"certify-{next(self._numbers)}"
-        home.mkdir(mode=0o700)
-        try:
-            yield from self._trials(home, workload, variant, plants)
-        finally:
-            folders.remove(home)
-
-    def _trials(self, home: Path, workload: Workload, variant: Variant, plants: Sequence[Plant]) -> Iterator[Trial]:
-        request = {
-            "workload": workload.to_json(),
-            "variant": str(variant),
-            "steps": self._thresholds.train_steps,
-        }
-        folder = home / "reference"
-        eager = str(replace(variant, mode=Mode.EAGER))
-        left = self._supervisor.run("reference", {**request, "variant": eager, "out": str(folder)}, _limits())
-        if any(one.outcome.standing is not Standing.PASS for one in judge_reference(folder, left)):
+        ground = self._ground_of(workload, variant)
+        if ground.reference is None:
             return
-        reference = self._measured(folder, variant)
         nothing = Plant(kind=NOTHING, op="")
-        plain = self._run(home, request, folder, variant, nothing)
+        plain = ground.plain.get(variant.mode)
+        if plain is None:
+            plain = ground.plain[variant.mode] = self._run(ground, variant, nothing)
         if _is_right(self._order):
             yield self._twin(nothing, workload, variant, plain)
         if plain.observation is None or plain.outcomes["run"] != "run:pass":
             return
         for plant in plants:
-            yield self._trial(home, request, folder, reference, workload, variant, plain, plant)
+            yield self._trial(ground, ground.reference, variant, plain, plant)
 
-    def _trial(
-        self,
-        home: Path,
-        request: dict[str, Any],
-        folder: Path,
-        reference: Reference,
-        workload: Workload,
-        variant: Variant,
-        plain: _Run,
-        plant: Plant,
-    ) -> Trial:
+    def _ground_of(self, workload: Workload, variant: Variant) -> _Ground:
+        """The ground of the last call, if that is the one; else a new one, and the last is cleared away."""
+        eager = replace(variant, mode=Mode.EAGER)
+        if self._ground is not None and (self._ground.workload, self._ground.eager) == (workload, eager):
+            return self._ground
+        if self._ground is not None:
+            folders.remove(self._ground.home)
+        if isinstance(workload.spec, HfSpec):
+            self._supervisor.share([workload.spec.module])
+        home = self._work.path / f"certify-{next(self._numbers)}"
+        home.mkdir(mode=0o700)
+        ground = self._ground = _Ground(workload, eager, home, self._thresholds.train_steps)
+        asked = {**ground.request(eager), "out": str(ground.folder)}
+        left = self._supervisor.run("reference", asked, _limits())
+        if all(one.outcome.standing is Standing.PASS for one in judge_reference(ground.folder, left)):
+            ground.reference = self._measured(ground.folder, eager)
+        return ground
+
+    def _trial(self, ground: _Ground, reference: Reference, variant: Variant, plain: _Run, plant: Plant) -> Trial:
         acted = _acts(plant, plain.observation)
+        workload = ground.workload
         trial = Trial(
             plant=plant,
             family=workload.spec.family,
@@ -120,7 +134,7 @@ class Certifier:
         if not acted:
             return trial
         started = time.monotonic()
-        faulty = self._run(home, request, folder, variant, plant)
+        faulty = self._run(ground, variant, plant)
         return replace(
             trial,
             effect=self._effect(reference, variant, plain, faulty) if plant.numeric else float("inf"),
@@ -142,11 +156,12 @@ class Certifier:
             blamed=plain.blamed,
         )
 
-    def _run(self, home: Path, request: dict[str, Any], reference: Path, variant: Variant, plant: Plant) -> _Run:
+    def _run(self, ground: _Ground, variant: Variant, plant: Plant) -> _Run:
         number = next(self._numbers)
-        out, search = home / f"device-{number}", home / f"search-{number}"
+        reference = ground.folder
+        out, search = ground.home / f"device-{number}", ground.home / f"search-{number}"
         order = replace(self._order, fault=dict(plant.fault) or None)
-        asked = {**request, "order": order.to_json(), "reference": str(reference)}
+        asked = {**ground.request(variant), "order": order.to_json(), "reference": str(reference)}
         left = self._supervisor.run("device", {**asked, "out": str(out)}, _limits(plant.deadline_s))
         findings = self._judge(reference, out, left, variant)
         if doubtful(variant, findings):

@@ -13,27 +13,29 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from neuronqa import catalog as catalogs
 from neuronqa.device.prepare import prepare
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
-from neuronqa.domain.identity import canonical_json, relaxed, strict
-from neuronqa.domain.policy import Thresholds
-from neuronqa.domain.trial import Plant, Trial
+from neuronqa.domain.identity import strict
+from neuronqa.domain.trial import Trial
 from neuronqa.sweep import certification
 from neuronqa.sweep.certification import Assignment
+from neuronqa.sweep.policies import load_policy
+from neuronqa.sweep.trials import TrialLog
 
 VARIANTS = ("eager/fp32/train", "compile/fp32/train")
-TOGETHER = 6
+TOGETHER = 12
 """Kinds planted into one workload at a time: they share its reference and its run without a fault."""
 COMPILED = 3.0
 """Compiled trials cost three times as much, and come so much later."""
 SEED = 6
+POLICY = "quick"
+"""Whose thresholds are held to: that of the main job, which watches training for eight steps."""
 
 
 def parts(workloads: int, texts: Sequence[str] = VARIANTS, kinds: frozenset[str] = frozenset()) -> list[Assignment]:
@@ -41,47 +43,24 @@ def parts(workloads: int, texts: Sequence[str] = VARIANTS, kinds: frozenset[str]
     chosen = certification.choose(catalogs.open("top-100k"), workloads)
     variants = [Variant.parse(text) for text in texts]
     shuffled = random.Random(SEED)
-    made: list[Assignment] = []
-    for whole in certification.assignments(chosen, variants, "neuron", kinds):
-        plants = list(whole.plants)
-        shuffled.shuffle(plants)
-        groups = (tuple(plants[start : start + TOGETHER]) for start in range(0, len(plants), TOGETHER))
-        made.extend(replace(whole, plants=group) for group in groups)
+    whole = [
+        replace(one, plants=tuple(shuffled.sample(one.plants, len(one.plants))))
+        for one in certification.assignments(chosen, variants, "neuron", kinds)
+    ]
+    made = certification.divided(whole, TOGETHER)
     return sorted(made, key=lambda one: shuffled.random() * (COMPILED if one.variant.mode is Mode.COMPILE else 1.0))
-
-
-def remaining(made: list[Assignment], done: set[tuple[str, str, str]]) -> Iterator[Assignment]:
-    for one in made:
-        left = tuple(p for p in one.plants if _name(one.workload.hash, str(one.variant), p) not in done)
-        if left:
-            yield replace(one, plants=left)
-
-
-def read(path: Path) -> list[Trial]:
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows: list[dict[str, Any]] = [relaxed(json.loads(line)) for line in lines]
-    trials = (Trial(**{**row, "plant": Plant(**row["plant"])}) for row in rows)
-    return list({_name(one.workload, one.variant, one.plant): one for one in trials}.values())
-
-
-def _name(workload: str, variant: str, plant: Plant) -> tuple[str, str, str]:
-    return workload, variant, canonical_json([plant.kind, plant.fault])
 
 
 def go_on(path: Path, made: list[Assignment], seconds: float, workers: int, profile: str) -> list[Trial]:
     """Make what `path` does not hold yet, for so long. Returns all it holds then."""
     until = time.monotonic() + seconds
+    log = TrialLog(path)
     order = prepare(BuildOrder(device="neuron", profile=profile)).order
-    left = remaining(made, {_name(one.workload, one.variant, one.plant) for one in read(path)})
-    with path.open("a") as file:
-        while time.monotonic() < until:
-            batch = [one for _, one in zip(range(2 * workers), left, strict=False)]
-            if not batch:
-                break
-            for trial in certification.carry_out(batch, order, Thresholds(), workers):
-                file.write(json.dumps(strict(asdict(trial))) + "\n")
-                file.flush()
-    return read(path)
+    for part, trials in certification.carry_out(log.remaining(made), order, load_policy(POLICY).thresholds, workers):
+        log.append(part, trials)
+        if time.monotonic() > until:
+            break
+    return list(log)
 
 
 if __name__ == "__main__":

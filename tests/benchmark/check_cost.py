@@ -1,4 +1,4 @@
-"""What checking costs beside the CPU run of the same steps, in CPU seconds.
+"""What checking costs beside the CPU run of the same steps (as many as a policy asks for by default), in CPU seconds.
 
 `comparison` is the judge's work on one device run; `oracle` the float64 run; the envelope (the perturbed runs) is part
 of the cached reference and stated apart, and so is the search for the operator to blame.
@@ -13,11 +13,13 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from neuronqa.domain.policy import Thresholds
 from neuronqa.worker.exchange import read_observation
 from tests.integration.roles.families import FAMILIES
 from tests.integration.roles.played import Stage, family
@@ -43,7 +45,7 @@ def main(names: list[str]) -> dict[str, Any]:
 
 def _measure(name: str, variant: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
-        stage = family(Path(folder), name, variant)
+        stage = replace(family(Path(folder), name, variant), steps=Thresholds().train_steps)
         stage.record()  # The first run pays for what torch loads when it is first used.
         stage.record()
         seconds = dict(_seconds(stage))

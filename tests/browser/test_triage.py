@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from neuronqa.db import clusters
+from neuronqa.db import clusters, queries
 from neuronqa.db.engine import open_engine
+from neuronqa.db.store import Store
 from neuronqa.domain.cluster import State
-from tests.browser.conftest import Site
-from tests.unit.dashboard.conftest import NEEDED
+from neuronqa.sweep.conclude import conclude
+from neuronqa.triage.settle import triage
+from tests.browser.conftest import Site, served
+from tests.builders import COMPILED, EAGER, open_sweep, record, summary, workload
+from tests.unit.dashboard.conftest import NEEDED, fill
 
 PAGES = (
     *("/", "/clusters", "/clusters/1", "/models?missed=parity", "/models/2", f"/ops/{NEEDED}", "/workloads"),
     *("/cases", "/cases/3", "/compare", "/sweeps", "/controls"),
 )
+LIVE_MS = 20_000
 SERIOUS = ("serious", "critical")
 
 
@@ -98,3 +104,30 @@ def test_no_page_has_a_serious_barrier_or_grows_wider_than_a_phone(page: Page, s
         ]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     assert barriers == []
+
+
+def test_a_sweep_that_runs_is_watched_without_a_reload_until_it_has_ended(browser: Browser, tmp_path: Path) -> None:
+    database = tmp_path / "live.db"
+    engine = fill(database)
+    store = Store(engine)
+    with engine.connect() as db:
+        plan_id = queries.sweep(db).plan_id
+    sweep_id = open_sweep(store, plan_id, name="three")
+    records = [record(workload("good"), variant, take="three") for variant in (EAGER, COMPILED)]
+    store.plan_cases(sweep_id, [one.case for one in records])
+    with served(database) as site:
+        page = browser.new_page(base_url=site.url)
+        page.goto("/")
+        expect(page.get_by_text("0 of 2 cases")).to_be_visible()
+        page.evaluate("window.same = true")
+        store.write(sweep_id, records[:1])
+        expect(page.get_by_text("1 of 2 cases")).to_be_visible(timeout=LIVE_MS)
+        assert page.evaluate("window.same"), "the page was loaded anew"
+        store.write(sweep_id, records[1:])
+        store.finish_sweep(sweep_id, "done", 1.0, summary(planned=1))
+        expect(page.get_by_text("done")).to_be_visible(timeout=LIVE_MS)
+        conclude(store, "three")
+        triage(engine, "three")
+        expect(page.get_by_role("heading", name="Ladder")).to_be_visible(timeout=LIVE_MS)
+        page.close()
+    engine.dispose()

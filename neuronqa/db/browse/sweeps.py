@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Row, func, select
 
-from neuronqa.db import queries
+from neuronqa.db import clusters, queries
 from neuronqa.db import tables as t
 from neuronqa.db.browse import ladder
 from neuronqa.db.browse.listing import Listing, Sort
@@ -89,6 +90,10 @@ def controls(sweep_id: int) -> Listing:
     )
 
 
+SETTLING_S: Final = 600.0
+"""A sweep that has not been triaged so long after its end will not be."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """How far a sweep is."""
@@ -98,6 +103,8 @@ class Progress:
     planned: int
     last: float
     """When the newest attempt started; 0 for none."""
+    awaited: bool
+    """Is there more to come: results while it runs, or its rates and root causes, which are worked out after that?"""
 
 
 def progress(db: Connection, row: SweepRow) -> Progress:
@@ -110,7 +117,9 @@ def progress(db: Connection, row: SweepRow) -> Progress:
         select(func.count()).select_from(t.sweep_case).where(t.sweep_case.c.sweep_id == row.id)
     ).scalar_one()
     last = db.execute(select(t.attempt.c.started).where(t.attempt.c.id == newest)).scalar() or 0.0
-    return Progress(state=row.state, attempts=attempts, planned=planned, last=last)
+    settling = row.finished is not None and time.time() - row.finished < SETTLING_S
+    awaited = row.state == "running" or (settling and clusters.triaged(db, row.id) is None)
+    return Progress(state=row.state, attempts=attempts, planned=planned, last=last, awaited=awaited)
 
 
 @dataclass(frozen=True, kw_only=True)

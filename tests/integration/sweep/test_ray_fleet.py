@@ -45,6 +45,10 @@ def test_workers_hold_two_jobs_each_and_every_job_comes_back_under_its_token(see
     }
 
 
+def test_a_fleet_is_laid_out_anew_for_wider_cases_and_back(seen: dict[str, Any]) -> None:
+    assert seen["layout"] == {"capacity at once": 0, "capacity": 2, "next": True, "capacity after": 4}
+
+
 def test_a_worker_that_dies_loses_all_it_had_in_hand_and_is_replaced(seen: dict[str, Any]) -> None:
     first, second = seen["death"]["lost"]
     assert first == second

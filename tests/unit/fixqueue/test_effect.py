@@ -10,7 +10,7 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.observation import Exit, GraphUse, Progress
 from neuronqa.domain.outcome import Check, Outcome
 from neuronqa.fixqueue import draw
-from neuronqa.fixqueue.effect import Ran, effect, shows
+from neuronqa.fixqueue.effect import Ran, effect, shown
 from neuronqa.fixqueue.reason import Reason
 
 GONE = "fallback:no-kernel(aten::maximum float32)"
@@ -61,15 +61,22 @@ def test_a_case_that_passed_must_pass() -> None:
 @pytest.mark.parametrize(
     ("run", "outcomes", "said"),
     [
-        (BEFORE, (GONE,), True),
-        (BEFORE, ("fallback:no-kernel",), True),
-        (BEFORE, ("parity:nan",), False),
-        (BEFORE, (), True),
-        (ran(), (), False),
+        (BEFORE, (GONE,), {GONE}),
+        (BEFORE, ("fallback:no-kernel",), {GONE}),
+        (BEFORE, ("parity:nan",), set()),
+        (BEFORE, (), {GONE}),
+        (ran(), (), set()),
+        (ran(fallback=GONE, parity="parity:nan"), (GONE,), {GONE}),
     ],
 )
-def test_a_failure_is_reproduced_by_its_outcome(run: Ran, outcomes: tuple[str, ...], said: bool) -> None:
-    assert shows(run, outcomes) is said
+def test_a_failure_is_recognised_by_its_outcome_or_else_its_kind(
+    run: Ran, outcomes: tuple[str, ...], said: set[str]
+) -> None:
+    assert shown(run, outcomes) == said
+
+
+def test_a_failure_that_the_item_names_less_exactly_than_the_run_must_go_too() -> None:
+    assert effect(BEFORE, BEFORE, shown(BEFORE, ("fallback:no-kernel",))) is Reason.FALLS_BACK
 
 
 def test_a_draw_depends_on_the_secret_and_on_the_submission() -> None:

@@ -1,10 +1,12 @@
 """Controls: what counts as caught, what withholds a rate, and that they travel like any other job."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from neuronqa import bundled
 from neuronqa.domain.case import AttemptKind
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import canonical_json
@@ -101,6 +103,17 @@ def test_controls_travel_as_jobs_that_look_like_any_other() -> None:
         assert "control" not in canonical_json(sent)
 
 
+@pytest.mark.parametrize("device", ["neuron", "cpu"])
+def test_a_child_reads_nowhere_that_its_case_is_a_control(device: str) -> None:
+    """The source lies among those of real cases, and neither a spec nor the source says what it is for."""
+    source = bundled.folder("catalogs") / controls_module.HOSTS
+    assert any((source.parent / name).exists() for name in ("healthy.py", "faulty.py"))
+    texts = [source.read_text("utf-8")]
+    texts += [canonical_json(one.workload.to_json()) for one in load_controls(load_policy("gating"), device)]
+    for text in texts:
+        assert not re.search("control|planted|host|twin", text)
+
+
 def test_the_order_of_controls_is_seeded() -> None:
     pool = [replace(PLANTED, name=f"c{n}", variant=v) for n in range(6) for v in (EAGER, COMPILED)]
 
@@ -149,7 +162,8 @@ def test_a_control_nobody_could_judge_is_a_broken_installation(
     row: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "controls").mkdir()
-    (tmp_path / "controls" / "hosts.py").touch()
+    (tmp_path / controls_module.HOSTS).parent.mkdir()
+    (tmp_path / controls_module.HOSTS).touch()
     lines = [f"{key} = {value!r}" for key, value in row.items()]
     (tmp_path / "controls" / "controls.toml").write_text("[[control]]\n" + "\n".join(lines))
     monkeypatch.setattr(controls_module, "folder", lambda _name: tmp_path)

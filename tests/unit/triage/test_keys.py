@@ -28,6 +28,7 @@ def cause(text: str, check: Check | None = None, message: str = "") -> Cause:
         ("parity:scale(aten::sqrt float32)", "parity:scale(aten::_foreach_sqrt float32)"),
         ("parity:scale(aten::add.Tensor float32)", "train:diverged(aten::add_.Scalar float32)"),
         ("parity:nan(aten::_safe_softmax float32)", "parity:nan(aten::_softmax float32)"),
+        ("parity:nan(aten::div.Tensor float32)", "parity:nan(aten::div.Tensor int64)"),
         ("parity:scale(aten::mm float32)", "parity:offset(aten::mm float32)"),
         ("parity:scale(aten::mm float32)", "parity:sign(aten::mm bfloat16)"),
         ("parity:scale(aten::mm float32)", "train:diverged(aten::mm float32)"),
@@ -116,6 +117,13 @@ def test_training_that_goes_wrong_after_wrong_numbers_is_their_symptom() -> None
         seen(EAGER, Check.PARITY, Kind.PARITY_SCALE, "aten::mm float32"),
         seen(EAGER, Check.TRAIN, Kind.TRAIN_GRADIENT_NORM),
     ) == [("parity:scale(aten::mm float32)", False), ("parity:scale(aten::mm float32)", True)]
+
+
+def test_training_that_goes_wrong_by_the_operator_parity_names_is_its_symptom_in_whatever_manner() -> None:
+    parity = seen(EAGER, Check.PARITY, Kind.PARITY_NAN, "aten::where.self bool")
+    train = seen(EAGER, Check.TRAIN, Kind.TRAIN_DIVERGED, "aten::where.self bool")
+    first, second = attribute([parity, train])
+    assert (second.cause, second.symptom) == (first.cause, True)
 
 
 def test_training_that_goes_wrong_by_itself_is_a_cause() -> None:

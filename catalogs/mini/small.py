@@ -1,4 +1,4 @@
-"""Small models that controls are planted in: healthy on every profile, so that what is found was planted."""
+"""Small models: healthy on every profile, but for two that no device can mend."""
 
 import torch
 from torch import nn
