@@ -13,7 +13,7 @@ from rich.table import Table
 
 from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import err, out, print_json
-from neuronqa.errors import BadInput, ExitCode, UsageError
+from neuronqa.errors import BadInput, EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
