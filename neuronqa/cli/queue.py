@@ -13,13 +13,12 @@ from rich.table import Table
 
 from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import err, out, print_json
-from neuronqa.errors import BadInput, ExitCode, UsageError
+from neuronqa.errors import BadInput, EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from neuronqa.db.fixes import ItemRow
-    from neuronqa.fixqueue.drill import Drilled
     from neuronqa.fixqueue.service import FixQueue
     from neuronqa.fixqueue.verdict import Verdict
 
@@ -354,32 +353,41 @@ def agent(
         out.print(escape(f"item {one.item}  {one.did.value}  {one.note}"), soft_wrap=True)
 
 
-@app.command("drill", help="Hand known good and known bad kernels to verification. Exits 1 if it misjudges one.")
+@app.command(
+    "drill",
+    help="Verify submissions with known answers: cheats, impossible items and true fixes. Exits 1 if one is misjudged.",
+)
 def drill(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[DRILL]...", show_default=False)] = None,
-    profile: Annotated[str, typer.Option(metavar="NAME|FILE", help="The device.")] = "trn2-sdk2.33",
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these.", show_default=False)
+    ] = None,
+    profile: Annotated[str, typer.Option(help="The device's profile.")] = "trn2-sdk2.33",
     as_json: AsJson = False,
 ) -> None:
-    from neuronqa.fixqueue import drill as drilling
+    from neuronqa.fixqueue import drill as drills
+    from neuronqa.fixqueue.sandbox import NotEnforced
 
-    chosen = drilling.drills(names or ())
+    chosen = drills.drills(names or ())
     if not chosen:
-        raise UsageError("there is no such drill")
+        raise UsageError("there is no such drill", hint="neuronqa queue drill, without names, runs all")
 
-    def told(one: Drilled) -> None:
-        mark = "right" if one.right else "WRONG"
-        err.print(f"{mark}  {one.name}: {one.conclusion} {one.stage} {one.reason}", markup=False)
-
-    found = drilling.totals(drilling.run(chosen, profile=profile, told=told))
-    if as_json:
-        print_json(found)
-    else:
-        out.print(
-            f"{found['rejected_at_right_stage']} of {found['drills']} cheats rejected where they should be, "
-            f"{found['accepted']} of {found['true_fixes']} true fixes accepted, "
-            f"{found['impossible_accepted']} of {found['impossible']} impossible items accepted"
+    def told(one: drills.Drilled) -> None:
+        said = "right" if one.right else "WRONG"
+        err.print(
+            escape(f"{said}  {one.kind:10} {one.name:40} {one.conclusion} {one.stage} {one.reason}"), soft_wrap=True
         )
-    raise typer.Exit(int(ExitCode.GATE_MISSED if found["wrong"] else ExitCode.DONE))
+
+    try:
+        totals = drills.totals(drills.run(chosen, profile=profile, told=told))
+    except NotEnforced as lacking:
+        raise EnvironmentFault(f"nothing can be shut in here: {lacking}", hint="run `neuronqa doctor`") from None
+    if as_json:
+        print_json(totals)
+    else:
+        out.print(f"{totals['rejected_at_right_stage']} of {totals['drills']} cheats stopped where they should be")
+        out.print(f"{totals['accepted']} of {totals['true_fixes']} true fixes accepted")
+        out.print(f"{totals['impossible_accepted']} of {totals['impossible']} impossible items accepted")
+    raise typer.Exit(int(ExitCode.GATE_MISSED if totals["wrong"] else ExitCode.DONE))
 
 
 def _queue(db: str | None, home: Path | None) -> FixQueue:

@@ -51,6 +51,8 @@ def difference(
         return Reason.EMPTY if kind is Kind.EMPTY else Reason.RESULT_KIND
     if any(ours and not theirs for ours, theirs in zip(seen["aliases"], expected["aliases"], strict=False)):
         return Reason.ALIASES
+    if kind is Kind.NOT_FINITE and "_backward" in call["op"]:
+        return None  # the CPU's vector and scalar paths do not agree what follows from NaN there
     for name, what in expected["values"].items():
         if isinstance(what, dict) and not _skipped(kind, what) and not _alike(number, name, what, wanted, actual):
             return Reason.IN_PLACE if "m0" in expected["values"] else _BY_KIND.get(kind, Reason.VALUES)

@@ -26,7 +26,9 @@ from neuronqa.fixqueue.tokens import Caller, Rate, Scope, Tokens
 from neuronqa.fixqueue.tools import Tools
 
 READING: Final = ("list", "get", "verdict", "report", "cluster", "op", "model", "search")
-ACTING: Final = ("claim", "heartbeat", "bundle", "run_repro", "submit", "release", "abstain", "decide", "cancel")
+ACTING: Final = ("claim", "heartbeat", "bundle", "run_repro", "try", "submit", "release", "abstain", "decide", "cancel")
+METHODS: Final = {"try": "attempt"}
+"""Of tools that are words of Python."""
 COSTLY: Final = frozenset({"run_repro", "submit", "try"})
 A_MINUTE: Final = 120
 COSTLY_A_MINUTE: Final = 12
@@ -86,7 +88,7 @@ def _named() -> dict[str, Any]:
 def _served(server: MCPServer, tools: Tools) -> MCPServer:
     rate, costly = Rate(calls=A_MINUTE), Rate(calls=COSTLY_A_MINUTE)
     for name in (*READING, *ACTING):
-        function = _guarded(name, getattr(tools, name), tools, rate, costly)
+        function = _guarded(name, getattr(tools, METHODS.get(name, name)), tools, rate, costly)
         hints = ToolAnnotations(read_only_hint=name in READING, open_world_hint=False)
         server.add_tool(function, name=name, annotations=hints, structured_output=False)
     return server

@@ -38,7 +38,7 @@ def describe(name: str, file: Path | None) -> dict[str, Any]:
         "schema": str(chosen._schema),
         "overloads": sorted(found.overloads()),
         "meaning": _meaning(chosen),
-        "call": _call(chosen, file) if file is not None else None,
+        "call": _call(found, file) if file is not None else None,
     }
 
 
@@ -53,12 +53,16 @@ def _meaning(operator: Any) -> str:
         return ""
 
 
-def _call(operator: Any, file: Path) -> dict[str, Any]:
+def _call(packet: Any, file: Path) -> dict[str, Any]:
+    """The call as a program makes it: a number may stand where the overload that is reached takes a tensor."""
     args, kwargs = torch.load(file, weights_only=True)
     torch.manual_seed(0)
-    shown = {"arguments": [_shown(leaf) for leaf in tree_leaves((args, kwargs))[:LEAVES]]}
-    with torch.no_grad():
-        result = operator(*args, **kwargs)
+    shown: dict[str, Any] = {"arguments": [_shown(leaf) for leaf in tree_leaves((args, kwargs))[:LEAVES]]}
+    try:
+        with torch.no_grad():
+            result = packet(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - what the CPU says of the call is what is shown
+        return shown | {"raises": f"{type(error).__name__}: {error}"[:300]}
     return shown | {"results": [_shown(leaf) for leaf in tree_leaves(result)[:LEAVES]]}
 
 

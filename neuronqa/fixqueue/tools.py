@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -25,6 +27,7 @@ from neuronqa.db.browse.listing import Ask, Listing, browse
 from neuronqa.domain.fix import ItemState
 from neuronqa.errors import BadInput, EnvironmentFault, NeuronQAError
 from neuronqa.fixqueue import bundle as bundles
+from neuronqa.fixqueue import intake
 from neuronqa.fixqueue.answers import answer, part, rows
 from neuronqa.fixqueue.page import item_page
 from neuronqa.fixqueue.service import FixQueue
@@ -111,6 +114,16 @@ class Tools:
         self._allowed(Scope.AGENT)
         self.queue.held(lease)
         return self._command("queue", "run-repro", "--json", lease=lease)
+
+    def attempt(self, lease: Lease, content: Annotated[str, Field(description="The text of an overlay.")]) -> str:
+        """Try a kernel before it is handed in: the rules, drawn calls, the shown cases. It uses up no attempt."""
+        self._allowed(Scope.AGENT)
+        item = self.queue.held(lease)
+        intake.of_text(Form.OVERLAY, content, {})
+        with tempfile.TemporaryDirectory(prefix="neuronqa-try-") as folder:
+            file = Path(folder) / "overlay.py"
+            file.write_text(content, encoding="utf-8")
+            return self._command("try", str(file), "--cluster", str(item.cluster_id), "--json", lease=lease)
 
     def submit(
         self,
@@ -209,14 +222,19 @@ class Tools:
             raise Forbidden(f"a token of scope {caller.scope.value} may not do this", hint=f"it takes {scope.value}")
         return caller
 
-    def _command(self, *words: str, lease: str = "", text: str | None = None) -> str:
+    def _command(self, *words: str, lease: str = "") -> str:
         """What a command of ours says, as JSON: a process of its own, because it needs a main thread."""
         environment = {**os.environ, "NEURONQA_LEASE": lease, "NEURONQA_DB": self.db}
         environment["NEURONQA_QUEUE"] = str(self.queue.home)
         with self._one:
             try:
                 child = subprocess.run(
-                    (*CLI, *words), input=text or "", capture_output=True, text=True, env=environment, timeout=COMMAND_S
+                    (*CLI, *words),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    env=environment,
+                    timeout=COMMAND_S,
                 )
             except subprocess.TimeoutExpired as error:
                 raise EnvironmentFault(f"no answer in {COMMAND_S} s") from error

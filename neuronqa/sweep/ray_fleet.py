@@ -105,7 +105,7 @@ class RayFleet:
         until = time.monotonic() + START_S
         while not self.size:
             self._ended += self.wait(timeout=0.5)
-            if not self._slots and time.monotonic() > until:
+            if not (self._slots or self._stillborn) and time.monotonic() > until:
                 raise EnvironmentFault("there is no room for a worker", hint="add nodes, or wait until others are done")
 
     def capacity(self) -> int:

@@ -1,4 +1,4 @@
-"""A span for every attempt, for whoever traces: `neuronqa[otel]`, then `opentelemetry-instrument neuronqa`.
+"""A span for every attempt, for whoever traces: `neuronqa[otel]` and `opentelemetry-instrument neuronqa ...`.
 
 Where spans go is said in OpenTelemetry's own way, by OTEL_* variables. Controls are not told from other attempts.
 """

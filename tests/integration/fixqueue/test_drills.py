@@ -7,6 +7,7 @@ import pytest
 from neuronqa.fixqueue import drill
 
 
+@pytest.mark.full
 def test_a_true_fix_is_accepted_and_its_cheap_imitation_is_not() -> None:
     results = drill.run(drill.drills(["maximum", "wrong-for-not-a-number"]))
     assert [(one.name, one.right) for one in results] == [("wrong-for-not-a-number", True), ("maximum", True)]
