@@ -68,7 +68,11 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("sam|sam_hq", r"prompt_encoder\.(point_embed|not_a_point_embed|no_mask_embed)", "one kind of prompt is given"),
     ("sam3|sam3_lite_text", r"text_encoder\.text_projection", "the text is read before it"),
-    ("sam3|sam3_lite_text|sam3_tracker|sam3_video", r"neck\.fpn_layers\.3\.", "the coarsest level is left out"),
+    (
+        "sam3|sam3_lite_text|sam3_tracker|sam3_tracker_video|sam3_video",
+        r"neck\.fpn_layers\.3\.",
+        "the coarsest level is left out",
+    ),
     (
         "pe_audio|pe_audio_encoder|pe_audio_video|pe_audio_video_encoder",
         r"dac_encoder\.|embedder\.bottleneck\.",
@@ -122,6 +126,9 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("kyutai_speech_to_text", r"^codec_model\.", "codes are an input: the codec makes them"),
     ("flava", r"logit_scale$|^(image|text)_projection", "used only in the contrastive loss"),
+    ("deepseek_ocr2", r"query_1024_resolution\.", "asks pictures of more than 144 patches alone"),
+    ("flava", r"^(mim|mlm)_head\.", "pairs of picture and text train the multimodal heads instead"),
+    ("clvp", r"^(conditioning_encoder|speech_decoder_model)\.", "speech codes are chosen, which has no derivative"),
     ("luke", r"entity_predictions\.", "no entity is masked"),
     ("video_llava", r"video_tower\.", "images and videos have towers of their own"),
 )

@@ -21,6 +21,7 @@ MOST_WIDTH: Final = 8192
 """No input is widened beyond this on a model's word."""
 
 _COUNTS: Final = re.compile(r"tokens?:? *(\d+)[^0-9]*features?:? *(\d+)")
+_VECTORS: Final = re.compile(r"(\d+) feature vectors for \d+ placeholder tokens \(id (\d+)\)")
 _MISSED: Final = (
     re.compile(r"missing \d+ required (?:positional|keyword-only) arguments?: '(\w+)'"),
     re.compile(
@@ -88,6 +89,15 @@ def _count_placeholders(trouble: Trouble) -> Adaptation | None:
     elif want % hidden == 0 and want // hidden >= 1 and have % hidden == 0 and have:
         want //= hidden
     return trouble.adaptation.placed(trouble.modality, want)
+
+
+def _count_vectors(trouble: Trouble) -> Adaptation | None:
+    """`8 feature vectors for 0 placeholder tokens (id 9)` names the placeholder too."""
+    told = _VECTORS.search(trouble.text)
+    for modality in ("image", "video", "audio") if told else ():
+        if told and token(trouble.scene, modality) == int(told.group(2)):
+            return trouble.adaptation.placed(modality, int(told.group(1)))
+    return None
 
 
 def _give_missed(trouble: Trouble) -> Adaptation | None:
@@ -193,6 +203,7 @@ def _can_give(trouble: Trouble, name: str) -> bool:
 
 _REMEDIES: Final[tuple[Remedy, ...]] = (
     _count_placeholders,
+    _count_vectors,
     _give_missed,
     _give_named,
     _widen,

@@ -359,7 +359,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="group norms have 32 groups",
         shrink=fixed(decoder_hidden_size=CHANNELS),
     ),
-    Recipe(families=("xcodec", "xcodec2"), reason="sound is mono, with its channel", inputs=_mono),
+    Recipe(families=("xcodec",), reason="sound is mono, with its channel", inputs=_mono),
     Recipe(
         families=("clvp",),
         reason="the conditioning encoder has a width of its own, and speech the vocabulary it is written in",

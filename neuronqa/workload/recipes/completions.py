@@ -29,8 +29,10 @@ _HEADS: Final[dict[str, dict[str, Any]]] = {
     "Pointmap": {
         "upsample_out_channels": [64, 64],
         "conv_out_channels": [64, 32],
-        "scale_conv_out_channels": [64, 64],
-        "scale_final_hidden_sizes": [64],
+        "scale_conv_out_channels": [64],
+        "scale_conv_kernel_sizes": [3],
+        "scale_final_input_size": 256,
+        "scale_final_hidden_sizes": [64, 64],
     },
     "Matting": {"upsample_out_channels": [64, 64], "conv_out_channels": [64, 32]},
 }

@@ -7,7 +7,7 @@ from typing import Any, Final
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
-from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, fixed, kept
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, kept
 from neuronqa.workload.tree import is_count
 
 _TIMM_SMALLER: Final = {
@@ -153,6 +153,14 @@ def _strides(shrunk: Shrunk) -> None:
     shrunk.small["backbone_feature_sizes"] = [[SIDE // stride] * 2 for stride in (4, 8, 16)]
 
 
+def _levels(shrunk: Shrunk) -> None:
+    """Fewer queries than patches; projected feature levels are as wide as the decoder."""
+    small = shrunk.small
+    small["num_queries"] = 8
+    small["projector_in_channels"] = [small["d_model"]] * len(small["projector_scale_factors"])
+    small["projector_out_channels"] = small["d_model"]
+
+
 def _backbone_width(shrunk: Shrunk) -> None:
     """The head reads features of the backbone's width."""
     shrunk.small["hidden_size"] = shrunk.small["backbone_config"]["hidden_size"]
@@ -220,7 +228,12 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         inputs=_prompted,
     ),
     Recipe(families=("vitmatte",), reason="the head reads features of the backbone's width", shrink=_backbone_width),
-    Recipe(families=("lw_detr",), reason="fewer queries than patches", shrink=fixed(num_queries=8)),
+    Recipe(
+        families=("lw_detr",),
+        reason="fewer queries than patches, feature levels of one width",
+        version=2,
+        shrink=_levels,
+    ),
     Recipe(
         families=("edgetam_vision_model",),
         reason="the class's own channels do not fit its backbone",
@@ -232,7 +245,8 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("pp_lcnet_v4", "pp_lcnet_v3"),
         reason="blocks name their channels one by one",
-        shrink=kept("stem_channels"),
+        version=2,
+        shrink=kept("stem_channels", "stage_out_channels"),
     ),
     Recipe(families=("levit",), reason="the deepest stage needs more than one token", shrink=_sides(128)),
     Recipe(

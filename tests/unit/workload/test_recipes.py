@@ -8,9 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from neuronqa.domain.workload import HfSpec
 from neuronqa.workload import architectures, recipes
+from neuronqa.workload.examples import example
 from neuronqa.workload.excuses import _UNREACHABLE, excuse
 from neuronqa.workload.levels import Level
+from neuronqa.workload.planner import plan_config
 from neuronqa.workload.recipes.recipe import Recipe, Shrunk, fixed
 from neuronqa.workload.shrink import shrink
 from neuronqa.workload.weights import enliven
@@ -70,3 +73,20 @@ def test_a_norm_that_starts_at_nothing_lets_something_through() -> None:
     nn.init.normal_(norm.weight, std=0.02)
     enliven(nn.Sequential(norm), 0)
     assert float(norm.weight.min()) > 0.5
+
+
+def test_widths_that_no_name_ties_stay_tied() -> None:
+    codec = small_config("xcodec", "XcodecModel")
+    parts = (codec["acoustic_model_config"], codec["semantic_model_config"])
+    assert codec["codebook_dim"] == sum(part["hidden_size"] for part in parts)
+    layout = small_config("pp_doclayout_v3", "PPDocLayoutV3Model")
+    assert [layout["x4_feat_dim"], *layout["encoder_in_channels"]] == layout["backbone_config"]["stage_out_channels"]
+
+
+def small_config(model_type: str, class_name: str) -> dict[str, Any]:
+    architecture = architectures.find(model_type, class_name)
+    assert architecture is not None
+    workload = plan_config(example(architecture)).workload
+    assert workload is not None
+    assert isinstance(workload.spec, HfSpec)
+    return dict(workload.spec.config)
