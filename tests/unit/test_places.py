@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from neuronqa import bundled, cachedir, errors
-from neuronqa.errors import BadInput, EnvironmentFault, ExitCode, InvariantBroken, NeuronQAError, UsageError
+from neuronqa.errors import (
+    BadInput,
+    DatabaseAway,
+    EnvironmentFault,
+    ExitCode,
+    InvariantBroken,
+    NeuronQAError,
+    NodeUnsound,
+    UsageError,
+)
 from tests.powerless import powerless
 
 
@@ -82,6 +91,8 @@ def test_every_error_has_an_exit_code_of_the_documented_ones() -> None:
         UsageError: ExitCode.USAGE,
         BadInput: ExitCode.BAD_INPUT,
         EnvironmentFault: ExitCode.ENVIRONMENT,
+        DatabaseAway: ExitCode.ENVIRONMENT,
+        NodeUnsound: ExitCode.ENVIRONMENT,
         InvariantBroken: ExitCode.CANNOT_TELL,
     }
     for kind, code in codes.items():

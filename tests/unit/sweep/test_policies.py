@@ -32,8 +32,8 @@ def test_a_policy_for_models_asks_for_everything_but_size(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({path.stem for path in POLICIES} - set(FOR_MODELS)))
-def test_a_policy_for_a_suite_asks_at_least_that_it_runs_and_is_right(name: str) -> None:
-    assert {Rung.BUILDS, Rung.RUNS, Rung.PARITY} <= set(load_policy(name).rungs)
+def test_a_policy_for_a_suite_asks_at_least_that_it_builds_and_runs(name: str) -> None:
+    assert {Rung.BUILDS, Rung.RUNS} <= set(load_policy(name).rungs)
 
 
 def test_gating_asks_what_its_name_promises_and_quick_asks_less() -> None:
