@@ -18,6 +18,10 @@ def load() -> None:
     profile = os.environ.get(PROFILE)
     if not profile:
         return
+    import torch
+
+    if hasattr(torch, "neuron"):  # the entry point of another copy of this package was first
+        return
     from neuronqa.device.neuron import neuronx
     from neuronqa.device.neuron.adapter import NeuronAdapter
     from neuronqa.domain.build import BuildOrder

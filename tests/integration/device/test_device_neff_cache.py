@@ -39,7 +39,7 @@ def test_a_graph_compiled_before_is_found_and_takes_no_modelled_time(in_child: I
     folder = {"TORCH_NEURONX_NEFF_CACHE_DIR": str(tmp_path)}
     hits, misses, seconds, _ = in_child(lambda: compile_once(**folder))
     assert (hits, misses) == (0, 1)
-    assert seconds > 2
+    assert seconds > 0.5
     assert in_child(lambda: compile_once(**folder)) == (1, 0, 0.0, "")
     (file,) = tmp_path.glob("*/*/*.neff")
     assert file.parent.name == file.name[2:4]
@@ -102,11 +102,11 @@ def test_concurrent_writers_one_of_them_killed_leave_whole_files_only(tmp_path: 
 def test_a_compilation_beyond_its_time_is_a_timeout(in_child: InChild, tmp_path: Path) -> None:
     environment = {
         "TORCH_NEURONX_NEFF_CACHE_DIR": str(tmp_path),
-        "TORCH_NEURONX_NEURONX_CC_TIMEOUT": "1",
+        "TORCH_NEURONX_NEURONX_CC_TIMEOUT": "0.5",
     }
     *_, error = in_child(lambda: compile_once(**environment))
     assert "NeuronCompileTimeout" in error
-    assert "timed out after 1.0 s" in error
+    assert "timed out after 0.5 s" in error
     assert not list(tmp_path.glob("*/*/*.neff"))
 
 

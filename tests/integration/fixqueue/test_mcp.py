@@ -7,10 +7,11 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
@@ -28,6 +29,8 @@ from neuronqa.fixqueue.tokens import Scope, Tokens
 from neuronqa.fixqueue.verdict import Conclusion, Stage, Verdict
 from neuronqa.fixqueue.verifier import verify_next
 from tests.queued import OPERATORS, OVERLAY, plan, queue_over, swept
+
+Result = TypeVar("Result")
 
 NAME = "20261201-000000-0000"
 
@@ -102,10 +105,16 @@ async def drive(client: Client, queue: FixQueue) -> dict[str, Any]:
         return said
 
 
+def alone(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run it in a thread of its own: a browser's loop may still run in this one."""
+    with ThreadPoolExecutor() as apart:
+        return apart.submit(asyncio.run, coroutine).result()
+
+
 def test_a_client_works_an_item_off_over_http(queue: FixQueue) -> None:
     token = Tokens(folder=queue.home).create("ada", Scope.AGENT)
     with over_http(queue) as url:
-        said = asyncio.run(drive(with_token(url, token), queue))
+        said = alone(drive(with_token(url, token), queue))
     assert (said["stage"], said["reason"]) == ("S4 siblings", "values")
 
 
@@ -115,7 +124,7 @@ def test_a_client_works_an_item_off_over_stdio(queue: FixQueue, tmp_path: Path) 
         args=["-c", "from neuronqa.cli.main import run; run()", "mcp", "--home", str(queue.home)],
         env={"NEURONQA_DB": str(tmp_path / "q.db"), "PYTHONPATH": str(Path(__file__).parents[3])},
     )
-    said = asyncio.run(drive(Client(parameters), queue))
+    said = alone(drive(Client(parameters), queue))
     assert said["reason"] == "values"
 
 
@@ -141,7 +150,7 @@ def test_tokens_have_scopes_and_strangers_none(queue: FixQueue) -> None:
             assert answer.status_code == 421
 
     with over_http(queue) as url:
-        asyncio.run(tried(url))
+        alone(tried(url))
 
 
 def test_a_caller_is_held_to_a_rate(queue: FixQueue) -> None:
@@ -149,6 +158,6 @@ def test_a_caller_is_held_to_a_rate(queue: FixQueue) -> None:
         async with Client(mcp_server.local(queue, "unused", "ada")) as client:
             return [await call(client, "verdict", item=1) for _ in range(mcp_server.A_MINUTE + 1)]
 
-    answers = asyncio.run(asked())
+    answers = alone(asked())
     assert isinstance(answers[0], dict)
     assert "in a minute" in answers[-1]

@@ -89,7 +89,7 @@ def facts(attempt: AttemptResult) -> dict[str, Any]:
         "measures": [finding.measure for finding in attempt.findings if finding.check not in TIMED],
         "curve": attempt.curve,
         "ops": [(op.op, op.dtype, op.placement, op.count) for op in attempt.ops],
-        "graph": replace(attempt.graph, compile_s=0.0),
+        "graph": replace(attempt.graph, compile_s=0.0, first_step_s=0.0, steady_step_s=0.0),
     }
 
 
