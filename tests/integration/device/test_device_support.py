@@ -285,3 +285,12 @@ def test_results_of_unusual_kinds_are_refused_cleanly() -> None:
 def test_set_refuses_a_storage_of_another_device() -> None:
     with pytest.raises(RuntimeError, match="devices must match"):
         torch.empty(0, device=N).set_(torch.ones(2).untyped_storage())
+
+
+def test_memory_that_a_kernel_replaced_is_the_tensors_own_and_its_views_follow(device: NeuronDevice) -> None:
+    del device
+    x = torch.arange(8.0, device=N)
+    view = x[2:]
+    x.resize_(4096)
+    view.mul_(2)
+    assert x[:8].tolist() == [0.0, 1.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]

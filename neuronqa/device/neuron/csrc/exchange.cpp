@@ -66,26 +66,33 @@ IValue map_tensors(const IValue& value, const Change& change) {
 }
 
 template <class Visit>
-void each_tensor(const Stack& stack, size_t first, size_t count, const Visit& visit) {
+void each_tensor(const IValue& value, const Visit& visit) {
   const auto see = [&](const at::Tensor& tensor) {
     if (tensor.defined()) {
       visit(tensor);
     }
   };
-  for (size_t i = first; i < first + count; ++i) {
-    const IValue& value = stack[i];
-    if (value.isTensor()) {
-      see(value.toTensor());
-    } else if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorList()) {
-        see(tensor);
+  if (value.isTensor()) {
+    see(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorList()) {
+      see(tensor);
+    }
+  } else if (value.isOptionalTensorList()) {
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList()) {
+      if (tensor) {
+        see(*tensor);
       }
-    } else if (value.isOptionalTensorList()) {
-      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList()) {
-        if (tensor) {
-          see(*tensor);
-        }
-      }
+    }
+  }
+}
+
+template <class Visit>
+void each_argument(const Stack& stack, const Signature& signature, const Visit& visit) {
+  const auto first = stack.size() - signature.arguments;
+  for (size_t i = 0; i < signature.arguments; ++i) {
+    if (!signature.is_plain(i)) {
+      each_tensor(stack[first + i], visit);
     }
   }
 }
@@ -116,15 +123,23 @@ void Census::count(const at::Tensor& tensor) {
   }
 }
 
-Census census(const Stack& stack, size_t first, size_t count) {
+Census census_of_arguments(const Stack& stack, const Signature& signature) {
   Census result;
-  each_tensor(stack, first, count, [&](const at::Tensor& tensor) { result.count(tensor); });
+  each_argument(stack, signature, [&](const at::Tensor& tensor) { result.count(tensor); });
   return result;
 }
 
-Geometry geometry_of(const Stack& stack, size_t first, size_t count) {
+Census census_of_results(const Stack& stack, const Signature& signature) {
+  Census result;
+  for (size_t i = stack.size() - signature.returns; i < stack.size(); ++i) {
+    each_tensor(stack[i], [&](const at::Tensor& tensor) { result.count(tensor); });
+  }
+  return result;
+}
+
+Geometry geometry_of_arguments(const Stack& stack, const Signature& signature) {
   Geometry geometry;
-  each_tensor(stack, first, count, [&](const at::Tensor& tensor) {
+  each_argument(stack, signature, [&](const at::Tensor& tensor) {
     geometry.shapes.push_back(tensor.sizes().vec());
     geometry.strides.push_back(tensor.layout() == c10::kStrided ? tensor.strides().vec() : std::vector<int64_t>());
   });
@@ -139,7 +154,9 @@ void Exchange::arguments_to_host(Stack& stack, bool narrow) {
   narrow_ = narrow;
   const auto base = stack.size() - signature_.arguments;
   for (size_t i = 0; i < signature_.arguments; ++i) {
-    stack[base + i] = to_host(stack[base + i], i);
+    if (!signature_.is_plain(i)) {
+      stack[base + i] = to_host(stack[base + i], i);
+    }
   }
   // Last, because the device is known only once every argument was seen.
   if (signature_.generator_argument >= 0) {
@@ -180,19 +197,19 @@ at::Tensor Exchange::lend_tensor(const at::Tensor& tensor, size_t argument) {
       "! (",
       signature_.name,
       ")");
-  const c10::Storage* shared = nullptr;
   for (const auto& pair : pairs_) {
     if (pair.device.is_same(tensor)) {
       return pair.narrowed.defined() ? pair.narrowed : pair.host;
     }
-    if (pair.device.storage().is_alias_of(tensor.storage())) {
-      shared = &pair.host.storage();
-    }
   }
-  auto host = over(shared != nullptr ? *shared : lend(tensor.storage()), c10::DispatchKey::CPU, tensor);
+  auto host = host_view(tensor);
   // Some operators take these as they are, and their host kernels have to see it.
-  host._set_conj(tensor.is_conj());
-  host._set_neg(tensor.is_neg());
+  if (tensor.is_conj()) {
+    host._set_conj(true);
+  }
+  if (tensor.is_neg()) {
+    host._set_neg(true);
+  }
   auto narrowed = narrow_ && must_narrow(host) ? narrowed_copy(host) : at::Tensor();
   const bool written = argument < 64 && ((signature_.written_in_place >> argument) & 1) != 0;
   pairs_.push_back({tensor, host, narrowed, written});
@@ -236,15 +253,25 @@ void Exchange::write_back() {
     if (pair.narrowed.defined() && pair.written) {
       pair.host.copy_(pair.narrowed);
     }
-    const auto& host = pair.host.storage();
-    const auto& device = pair.device.storage();
-    if (host.data() != device.data() || host.nbytes() != device.nbytes()) {
-      take_over(device, host);
-    }
+    follow_memory(pair.device, pair.host);
     if (!same_geometry(pair.host, pair.device)) {
       pair.device.unsafeGetTensorImpl()->set_sizes_and_strides(
           pair.host.sizes(), pair.host.strides(), pair.host.storage_offset());
     }
+  }
+}
+
+void Exchange::give_back() {
+  for (auto& pair : pairs_) {
+    follow_memory(pair.device, pair.host);
+  }
+}
+
+void Exchange::follow_memory(const at::Tensor& device, const at::Tensor& host) {
+  const auto& from = host.storage();
+  const auto& to = device.storage();
+  if (from.data() != to.data() || from.nbytes() != to.nbytes()) {
+    take_over(to, from);
   }
 }
 

@@ -28,6 +28,11 @@ struct Signature {
   bool draws_without_generator = false;  // e.g. native_dropout: draws from the default CPU generator
   bool takes_host_tensors = false;  // e.g. index: the indices may lie on the CPU
   uint64_t written_in_place = 0;  // bit i: argument i is written, and not an `out`
+  uint64_t plain = 0;  // bit i: argument i can hold neither a tensor nor a device
+
+  bool is_plain(size_t argument) const {
+    return argument < 64 && ((plain >> argument) & 1) != 0;
+  }
 };
 
 // What the tensors of one call are like.
@@ -40,8 +45,9 @@ struct Census {
   void count(const at::Tensor& tensor);
 };
 
-Census census(const Stack& stack, size_t first, size_t count);
-Geometry geometry_of(const Stack& stack, size_t first, size_t count);
+Census census_of_arguments(const Stack& stack, const Signature& signature);
+Census census_of_results(const Stack& stack, const Signature& signature);
+Geometry geometry_of_arguments(const Stack& stack, const Signature& signature);
 
 class Exchange {
  public:
@@ -52,6 +58,8 @@ class Exchange {
   void arguments_to_host(Stack& stack, bool narrow);
   // After the kernel ran: brings changed shapes and memory back, and replaces the results by device values.
   void results_to_device(Stack& stack);
+  // Instead, when the kernel failed: what it did to memory before is done.
+  void give_back();
 
   c10::DeviceIndex device() const;
 
@@ -70,6 +78,7 @@ class Exchange {
   c10::IValue host_generator_for(const c10::IValue& value) const;
   void check_devices() const;
   void write_back();
+  void follow_memory(const at::Tensor& device, const at::Tensor& host);
 
   const Signature& signature_;
   c10::SmallVector<Pair, 8> pairs_;

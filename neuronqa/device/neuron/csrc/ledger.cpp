@@ -36,6 +36,12 @@ void Tally::add(Use use) {
   uses_.push_back(std::move(use));
 }
 
+bool Tally::knows(c10::ScalarType dtype, Mechanism mechanism, bool backward) const {
+  const Use wanted{dtype, mechanism, backward};
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::any_of(uses_.begin(), uses_.end(), [&](const Use& known) { return alike(known, wanted); });
+}
+
 std::vector<Use> Tally::uses() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return uses_;

@@ -43,6 +43,7 @@ class Tally {
  public:
   // Adds a use to those of its dtype, mechanism and direction; of the first, the geometry is kept.
   void add(Use use);
+  bool knows(c10::ScalarType dtype, Mechanism mechanism, bool backward) const;
   std::vector<Use> uses() const;
   void clear();
 

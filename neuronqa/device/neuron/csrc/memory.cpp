@@ -50,10 +50,9 @@ void charge(c10::DeviceIndex device, int64_t bytes) {
   }
 }
 
-// Behind a device pointer: the host memory that really holds the bytes.
+// Behind a device pointer: the host storage that really holds the bytes, and that host kernels are lent.
 struct Holding {
-  c10::DataPtr memory;
-  c10::Storage storage;
+  c10::Storage host;
   c10::DeviceIndex device;
   int64_t bytes;
 };
@@ -64,20 +63,24 @@ void release(void* context) {
   delete holding;
 }
 
-c10::DataPtr hold(void* data, Holding holding) {
-  check_not_forked();
-  check_room(holding.device, holding.bytes);
-  charge(holding.device, holding.bytes);
-  const c10::Device device(kNeuron, holding.device);
-  return {data, new Holding(std::move(holding)), &release, device};
+c10::DataPtr hold(c10::Storage host, c10::DeviceIndex device) {
+  const auto bytes = static_cast<int64_t>(host.nbytes());
+  void* data = host.mutable_data();
+  charge(device, bytes);
+  return {data, new Holding{std::move(host), device, bytes}, &release, c10::Device(kNeuron, device)};
+}
+
+c10::Storage make_storage(size_t bytes, c10::DataPtr data, c10::Allocator* allocator) {
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), bytes, std::move(data), allocator, /*resizable=*/true));
 }
 
 struct DeviceAllocator final : c10::DeviceAllocator {
   c10::DataPtr allocate(size_t bytes) override {
+    check_not_forked();
     check_room(current_device(), static_cast<int64_t>(bytes));
-    auto memory = c10::GetCPUAllocator()->allocate(bytes);
-    void* data = memory.get();
-    return hold(data, {std::move(memory), {}, current_device(), static_cast<int64_t>(bytes)});
+    auto* host = c10::GetCPUAllocator();
+    return hold(make_storage(bytes, host->allocate(bytes), host), current_device());
   }
   c10::DeleterFnPtr raw_deleter() const override {
     return nullptr;
@@ -158,11 +161,6 @@ struct PinnedAllocator final : at::HostAllocator {
 DeviceAllocator the_device_allocator;
 PinnedAllocator the_pinned_allocator;
 
-c10::Storage make_storage(size_t bytes, c10::DataPtr data, c10::Allocator* allocator) {
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(), bytes, std::move(data), allocator, /*resizable=*/true));
-}
-
 void drop_storage(void* context) {
   delete static_cast<c10::Storage*>(context);
 }
@@ -196,18 +194,25 @@ void reset_peak(c10::DeviceIndex device) {
 
 c10::Storage adopt(const c10::Storage& host, c10::DeviceIndex device) {
   const auto bytes = host.nbytes();
-  auto data = hold(host.mutable_data(), {{}, host, device, static_cast<int64_t>(bytes)});
-  return make_storage(bytes, std::move(data), &the_device_allocator);
+  check_not_forked();
+  check_room(device, static_cast<int64_t>(bytes));
+  return make_storage(bytes, hold(host, device), &the_device_allocator);
 }
 
+// The host may have given the old memory back already, so the new one is taken even where there is no room for it.
 void take_over(const c10::Storage& storage, const c10::Storage& host) {
   const auto device = storage.device().index();
-  auto data = hold(host.mutable_data(), {{}, host, device, static_cast<int64_t>(host.nbytes())});
-  storage.unsafeGetStorageImpl()->set_data_ptr(std::move(data));
-  storage.unsafeGetStorageImpl()->set_nbytes(host.nbytes());
+  auto* impl = storage.unsafeGetStorageImpl();
+  impl->set_data_ptr(hold(host, device));
+  impl->set_nbytes(host.nbytes());
+  check_room(device, 0);
 }
 
 c10::Storage lend(const c10::Storage& storage) {
+  const auto* holding = storage.data_ptr().cast_context<Holding>(&release);
+  if (holding != nullptr && holding->host.nbytes() == storage.nbytes()) {
+    return holding->host;
+  }
   c10::DataPtr data(storage.mutable_data(), new c10::Storage(storage), &drop_storage, c10::Device(c10::kCPU));
   return make_storage(storage.nbytes(), std::move(data), c10::GetCPUAllocator());
 }

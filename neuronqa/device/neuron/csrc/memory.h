@@ -25,7 +25,7 @@ void reset_peak(c10::DeviceIndex device);
 c10::Storage adopt(const c10::Storage& host, c10::DeviceIndex device);
 // Let `storage`, which is on a device, take over the memory of a host storage.
 void take_over(const c10::Storage& storage, const c10::Storage& host);
-// A host storage over the memory of a device storage, which it keeps alive.
+// The host storage that holds the bytes of a device storage. A host kernel may resize it: see `take_over`.
 c10::Storage lend(const c10::Storage& device_storage);
 
 void resize_storage(const c10::Storage& storage, size_t bytes);

@@ -47,6 +47,31 @@ bool takes_host_tensors(const std::string& name) {
   return names.count(name) > 0;
 }
 
+// May a value of this type hold a tensor or a device? Generators are found by their place.
+bool may_hold_tensor(const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::IntType:
+    case c10::TypeKind::SymIntType:
+    case c10::TypeKind::FloatType:
+    case c10::TypeKind::BoolType:
+    case c10::TypeKind::NumberType:
+    case c10::TypeKind::StringType:
+    case c10::TypeKind::GeneratorType:
+      return false;
+    case c10::TypeKind::ListType:
+    case c10::TypeKind::OptionalType:
+      return may_hold_tensor(*type.containedType(0));
+    default:
+      return true;
+  }
+}
+
+void set_once(std::atomic<bool>& listed) {
+  if (!listed.load(std::memory_order_relaxed)) {
+    listed.store(true, std::memory_order_relaxed);
+  }
+}
+
 void remember_failure(const std::string& name) {
   std::lock_guard<std::mutex> lock(failure_mutex);
   failed_operator = name;
@@ -112,6 +137,9 @@ void Operator::learn(const c10::OperatorHandle& op) {
     }
     if (type->kind() == c10::TypeKind::GeneratorType) {
       signature_.generator_argument = static_cast<int>(i);
+    }
+    if (i < 64 && !may_hold_tensor(*type)) {
+      signature_.plain |= uint64_t{1} << i;
     }
     const auto* alias = argument.alias_info();
     if (i < 64 && alias != nullptr && alias->isWrite() && !argument.is_out()) {
@@ -203,13 +231,14 @@ void Operator::run_overlay(const c10::OperatorHandle& op, Stack& stack) const {
   }
 }
 
-Mechanism Operator::execute(const c10::OperatorHandle& op, Stack& stack, const Census& arguments) {
+Operator::Route Operator::route(const Census& arguments) const {
   if (has_overlay_for(arguments)) {
-    run_overlay(op, stack);
-    listed_executed = true;
-    return Mechanism::kNative;
+    return {Mechanism::kNative, true};
   }
-  const auto mechanism = place(arguments);
+  return {place(arguments), false};
+}
+
+void Operator::borrow_host(const c10::OperatorHandle& op, Stack& stack, Mechanism mechanism) const {
   TORCH_CHECK(
       mechanism != Mechanism::kNoKernel || has_cpu_kernel_ || !standard,
       "CPU fallback failed for '",
@@ -219,17 +248,50 @@ Mechanism Operator::execute(const c10::OperatorHandle& op, Stack& stack, const C
       "' with arguments from the 'CPU' backend.");
   const bool native = mechanism == Mechanism::kNative;
   Exchange exchange(signature_);
-  exchange.arguments_to_host(stack, native);
-  if (signature_.draws_without_generator) {
-    const LentDefaultGenerator lent(exchange.device());
-    run(op, stack, native);
-  } else {
-    run(op, stack, native);
+  try {
+    exchange.arguments_to_host(stack, native);
+    if (signature_.draws_without_generator) {
+      const LentDefaultGenerator lent(exchange.device());
+      run(op, stack, native);
+    } else {
+      run(op, stack, native);
+    }
+  } catch (...) {
+    exchange.give_back();
+    throw;
   }
   exchange.results_to_device(stack);
-  listed_executed = listed_executed || native;
-  listed_fallback = listed_fallback || !(native || mechanism == Mechanism::kHidden);
-  return mechanism;
+}
+
+void Operator::execute(const c10::OperatorHandle& op, Stack& stack, Route route) {
+  if (route.by_overlay) {
+    run_overlay(op, stack);
+  } else {
+    borrow_host(op, stack, route.mechanism);
+  }
+  if (route.mechanism == Mechanism::kNative) {
+    set_once(listed_executed);
+  } else if (route.mechanism != Mechanism::kHidden) {
+    set_once(listed_fallback);
+  }
+}
+
+void Operator::execute_and_record(
+    const c10::OperatorHandle& op, Stack& stack, Route route, const Census& arguments) {
+  const bool backward = in_backward();
+  const bool known = tally.knows(arguments.dtype, route.mechanism, backward);
+  auto geometry = known ? Geometry() : geometry_of_arguments(stack, signature_);
+  const auto start = Clock::now();
+  execute(op, stack, route);
+  const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+  Use use{arguments.dtype, route.mechanism, backward, 1, 0, span, std::move(geometry)};
+  const bool crosses = route.mechanism != Mechanism::kNative;
+  if (crosses || use.dtype == c10::ScalarType::Undefined) {
+    const auto results = census_of_results(stack, signature_);
+    use.dtype = use.dtype == c10::ScalarType::Undefined ? results.dtype : use.dtype;
+    use.bytes = crosses ? arguments.bytes + results.bytes : 0;
+  }
+  tally.add(std::move(use));
 }
 
 void Operator::call(const c10::OperatorHandle& op, Stack& stack) {
@@ -237,21 +299,14 @@ void Operator::call(const c10::OperatorHandle& op, Stack& stack) {
     learn(op);
   }
   const Running running(mark_);
-  const auto first = stack.size() - signature_.arguments;
-  auto arguments = census(stack, first, signature_.arguments);
   try {
-    if (!recording()) {
-      execute(op, stack, arguments);
-      return;
+    const auto arguments = census_of_arguments(stack, signature_);
+    const auto chosen = route(arguments);
+    if (recording()) {
+      execute_and_record(op, stack, chosen, arguments);
+    } else {
+      execute(op, stack, chosen);
     }
-    auto geometry = geometry_of(stack, first, signature_.arguments);
-    const auto start = Clock::now();
-    const auto mechanism = execute(op, stack, arguments);
-    const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-    const auto results = census(stack, stack.size() - signature_.returns, signature_.returns);
-    const auto dtype = arguments.dtype == c10::ScalarType::Undefined ? results.dtype : arguments.dtype;
-    const auto bytes = mechanism == Mechanism::kNative ? 0 : arguments.bytes + results.bytes;
-    tally.add({dtype, mechanism, in_backward(), 1, bytes, span, std::move(geometry)});
   } catch (...) {
     remember_failure(name());
     throw;

@@ -66,10 +66,18 @@ class Operator {
   std::atomic<bool> listed_fallback{false};
 
  private:
+  struct Route {
+    Mechanism mechanism;
+    bool by_overlay;
+  };
+
+  Route route(const Census& arguments) const;
   Mechanism place(const Census& arguments) const;
   bool has_overlay_for(const Census& arguments) const;
   void run_overlay(const c10::OperatorHandle& op, Stack& stack) const;
-  Mechanism execute(const c10::OperatorHandle& op, Stack& stack, const Census& arguments);
+  void execute(const c10::OperatorHandle& op, Stack& stack, Route route);
+  void execute_and_record(const c10::OperatorHandle& op, Stack& stack, Route route, const Census& arguments);
+  void borrow_host(const c10::OperatorHandle& op, Stack& stack, Mechanism mechanism) const;
   void run(const c10::OperatorHandle& op, Stack& stack, bool native) const;
 
   Signature signature_;

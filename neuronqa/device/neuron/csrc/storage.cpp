@@ -111,15 +111,16 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
   }
   if (recording()) {
     const bool crosses = leaves || from.device().type() != kNeuron;
+    const auto mechanism = in_overlay() && leaves ? Mechanism::kNoKernel : Mechanism::kNative;
+    const bool backward = in_backward();
     const auto span = std::chrono::steady_clock::now() - start;
-    entry.tally.add(
-        {from.scalar_type(),
-         in_overlay() && leaves ? Mechanism::kNoKernel : Mechanism::kNative,
-         in_backward(),
-         1,
-         crosses ? from.numel() * static_cast<int64_t>(from.itemsize()) : 0,
-         std::chrono::duration_cast<std::chrono::nanoseconds>(span).count(),
-         {{from.sizes().vec()}, {from.strides().vec()}}});
+    Use use{from.scalar_type(), mechanism, backward, 1};
+    use.bytes = crosses ? from.numel() * static_cast<int64_t>(from.itemsize()) : 0;
+    use.nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(span).count();
+    if (!entry.tally.knows(use.dtype, mechanism, backward)) {
+      use.geometry = {{from.sizes().vec()}, {from.strides().vec()}};
+    }
+    entry.tally.add(std::move(use));
   }
   return to;
 }
