@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import socket
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from neuronqa.cli.options import AsJson, Db
+from neuronqa.cli.options import AsJson, Db, Home, caller
 from neuronqa.cli.output import err, out, print_json
 from neuronqa.errors import EnvironmentFault, UsageError
 
@@ -27,16 +26,6 @@ app = typer.Typer(
 )
 tokens = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Who may do what over HTTP.")
 app.add_typer(tokens, name="token")
-
-Home = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        metavar="FOLDER",
-        help="The queue's own folder (default: $NEURONQA_QUEUE, else ./neuronqa-queue).",
-        show_default=False,
-    ),
-]
 
 
 @app.callback()
@@ -61,7 +50,7 @@ def mcp(
     url = database_url(db).render_as_string(hide_password=False)
     if not http:
         err.print("NeuronQA's fix queue on stdio, for a trusted operator: who runs this can read its folder")
-        mcp_server.local(queue, url, _me()).run("stdio")
+        mcp_server.local(queue, url, caller()).run("stdio")
         return
     if not _tokens(home).names():
         raise UsageError("nobody has a token", hint="neuronqa mcp token create NAME --scope agent")
@@ -116,10 +105,3 @@ def _listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         hint = "choose another --port"
         raise EnvironmentFault(f"cannot listen: {error.strerror}", where=f"{host}:{port}", hint=hint) from error
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"

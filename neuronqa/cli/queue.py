@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from neuronqa.cli.options import AsJson, Db
+from neuronqa.cli.options import AsJson, Db, Home, caller
 from neuronqa.cli.output import err, out, print_json
 from neuronqa.errors import BadInput, EnvironmentFault, ExitCode, UsageError
 
@@ -30,15 +29,6 @@ app = typer.Typer(
     help="Root causes that agents take, fix and hand in; nothing is believed that was not seen.",
 )
 
-Home = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        metavar="FOLDER",
-        help="The queue's own folder (default: $NEURONQA_QUEUE, else ./neuronqa-queue).",
-        show_default=False,
-    ),
-]
 Item = Annotated[int, typer.Argument(metavar="ITEM", help="An item's number.")]
 Lease = Annotated[
     str, typer.Option("--lease", envvar="NEURONQA_LEASE", metavar="TOKEN", help="The token `claim` printed.")
@@ -61,7 +51,7 @@ def fill(
 ) -> None:
     queue = _queue(db, home)
     _settled(queue, sweep, who)
-    filled = queue.fill(sweep, who or _me(), limit)
+    filled = queue.fill(sweep, who or caller(), limit)
     if as_json:
         print_json({"schema_version": 1, **filled.to_json()})
         return
@@ -131,7 +121,7 @@ def claim(
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
-    grant = _queue(db, home).claim(who or _me(), item)
+    grant = _queue(db, home).claim(who or caller(), item)
     if grant is None:
         err.print("no item is free")
         raise typer.Exit(int(ExitCode.GATE_MISSED))
@@ -220,7 +210,7 @@ def verify(
         else:
             out.print(escape(f"item {row.id}  {row.state.value}  {_line(verdict)}"), soft_wrap=True)
 
-    verify_all(_queue(db, home), who or _me(), within(budget), told, item_id=item, watch=watch)
+    verify_all(_queue(db, home), who or caller(), within(budget), told, item_id=item, watch=watch)
 
 
 @app.command("verdict", help="Say what was found of an item's last submission. Exits 0 accepted, 1 not, 5 not yet.")
@@ -256,22 +246,22 @@ def abstain(lease: Lease, why: Why, home: Home = None, db: Db = None) -> None:
 
 @app.command("accept", help="As a person: accept what was handed in for an item that waits for one.")
 def accept(item: Item, why: Why, who: Who = None, home: Home = None, db: Db = None) -> None:
-    _queue(db, home).decide(item, True, why, who or _me())
+    _queue(db, home).decide(item, True, why, who or caller())
 
 
 @app.command("reopen", help="As a person: offer an item anew that waits for one.")
 def reopen(item: Item, why: Why, who: Who = None, home: Home = None, db: Db = None) -> None:
-    _queue(db, home).decide(item, False, why, who or _me())
+    _queue(db, home).decide(item, False, why, who or caller())
 
 
 @app.command("cancel", help="Take an item off the queue.")
 def cancel(item: Item, why: Why, who: Who = None, home: Home = None, db: Db = None) -> None:
-    _queue(db, home).cancel(item, why, who or _me())
+    _queue(db, home).cancel(item, why, who or caller())
 
 
 @app.command("land", help="Make what was accepted part of the next build; prints the options for the next sweep.")
 def land(who: Who = None, home: Home = None, db: Db = None, as_json: AsJson = False) -> None:
-    landed = _queue(db, home).land(who or _me())
+    landed = _queue(db, home).land(who or caller())
     if as_json:
         print_json({"schema_version": 1, "items": list(landed.items), "overlays": list(landed.overlays)})
         return
@@ -398,7 +388,7 @@ def _queue(db: str | None, home: Path | None) -> FixQueue:
 
 
 def _settled(queue: FixQueue, sweep: str | None, who: str | None) -> Sequence[Any]:
-    return queue.settle(sweep, who or _me())
+    return queue.settle(sweep, who or caller())
 
 
 def _considered(found: Sequence[Any]) -> None:
@@ -434,10 +424,3 @@ def _line(found: Verdict | None) -> str:
         return "nothing was said yet"
     said = found.shown()
     return "  ".join(said[name] for name in ("conclusion", "stage", "reason", "text", "hint") if said.get(name))
-
-
-def _me() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"

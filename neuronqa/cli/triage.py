@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from neuronqa.cli.options import AsJson, Db
+from neuronqa.cli.options import AsJson, Db, caller
 from neuronqa.cli.output import out, print_json
 from neuronqa.errors import UsageError
 
@@ -101,7 +100,7 @@ def merge(
     from neuronqa.db.engine import open_engine
     from neuronqa.triage import actions
 
-    kept = actions.merge(open_engine(db), into, others, actor=_actor(), reason=reason)
+    kept = actions.merge(open_engine(db), into, others, actor=caller(), reason=reason)
     out.print(f"cluster {kept} holds them now")
 
 
@@ -116,7 +115,7 @@ def split(
     from neuronqa.db.engine import open_engine
     from neuronqa.triage import actions
 
-    fresh = actions.split(open_engine(db), cluster, part, values, actor=_actor(), reason=reason)
+    fresh = actions.split(open_engine(db), cluster, part, values, actor=caller(), reason=reason)
     out.print(f"cluster {fresh} is new")
 
 
@@ -131,7 +130,7 @@ def move(
     from neuronqa.db.engine import open_engine
     from neuronqa.triage import actions
 
-    kept = actions.move_key(open_engine(db), key, source, target, actor=_actor(), reason=reason)
+    kept = actions.move_key(open_engine(db), key, source, target, actor=caller(), reason=reason)
     out.print(f"cluster {kept} holds {escape(key)} now")
 
 
@@ -147,7 +146,7 @@ def mute(
     from neuronqa.triage import actions
 
     until = time.time() + days * 86400
-    actions.mute(open_engine(db), cluster, owner=owner, reason=reason, until=until, actor=_actor())
+    actions.mute(open_engine(db), cluster, owner=owner, reason=reason, until=until, actor=caller())
 
 
 @app.command("unmute", help="Take a waiver back.")
@@ -155,7 +154,7 @@ def unmute(cluster: Cluster, reason: Reason = "", db: Db = None) -> None:
     from neuronqa.db.engine import open_engine
     from neuronqa.triage import actions
 
-    actions.unmute(open_engine(db), cluster, actor=_actor(), reason=reason)
+    actions.unmute(open_engine(db), cluster, actor=caller(), reason=reason)
 
 
 @app.command("assign", help="Say who looks after a cluster.")
@@ -163,7 +162,7 @@ def assign(cluster: Cluster, who: Annotated[str, typer.Argument(metavar="WHO")],
     from neuronqa.db.engine import open_engine
     from neuronqa.triage import actions
 
-    actions.assign(open_engine(db), cluster, who, actor=_actor())
+    actions.assign(open_engine(db), cluster, who, actor=caller())
 
 
 @app.command("mark", help="Declare a cluster invalid, expected, fix-pending, landed, or (again) ongoing.")
@@ -176,7 +175,7 @@ def mark(
 
     if state not in set(State):
         raise UsageError(f"there is no state {state!r:.40}", hint=", ".join(actions.MARKS))
-    actions.mark(open_engine(db), cluster, State(state), actor=_actor(), reason=reason)
+    actions.mark(open_engine(db), cluster, State(state), actor=caller(), reason=reason)
 
 
 @app.command("update", help="Triage a sweep anew: after an interrupted end, or when the rules of keys have changed.")
@@ -185,10 +184,3 @@ def update(name: Sweep = None, db: Db = None) -> None:
     from neuronqa.report.build import triaged
 
     out.print(f"{triaged(open_engine(db), name):,} root causes")
-
-
-def _actor() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"
