@@ -17,7 +17,6 @@ from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.job import AttemptResult, Job, JobResult
 from neuronqa.domain.observation import Exit
 from neuronqa.domain.policy import Limits
-from neuronqa.domain.workload import OP_TESTS, AttentionSpec, HfSpec, OpSpec
 from neuronqa.errors import NeuronQAError, NodeUnsound
 from neuronqa.worker import exchange, folders, zygote
 from neuronqa.worker.folders import WorkFolder
@@ -160,7 +159,7 @@ class CaseActor:
             self._shelf.trim()
 
     def _work_through(self, job: Job, runner: JobRunner) -> JobResult:
-        self._supervisor.share(_modules(job))
+        self._supervisor.share_for(job.workload)
         references: dict[Variant, Reference] = {}
         attempts: list[AttemptResult] = []
         for ticket in job.tickets:
@@ -180,16 +179,3 @@ class CaseActor:
     def _reference(self, job: Job, variant: Variant, runner: JobRunner) -> Reference:
         steps = job.thresholds.train_steps
         return self._shelf.reference(job.workload, variant, steps, partial(runner.reference, variant))
-
-
-def _modules(job: Job) -> list[str]:
-    """Slow imports of the job's children that are better done once."""
-    match job.workload.spec:
-        case HfSpec() as spec:
-            return [spec.module]
-        case OpSpec():
-            return [OP_TESTS]
-        case AttentionSpec():
-            return ["torch.nn.attention.flex_attention"]
-        case _:
-            return []

@@ -18,7 +18,7 @@ from neuronqa.domain.observation import MEMORY, WEIGHT_FILE, Exit, Observation
 from neuronqa.domain.outcome import Check, Standing
 from neuronqa.domain.policy import Limits, Thresholds
 from neuronqa.domain.trial import NOTHING, Plant, Trial, matches
-from neuronqa.domain.workload import HfSpec, Workload
+from neuronqa.domain.workload import Workload
 from neuronqa.worker import folders
 from neuronqa.worker.actor import outfit
 from neuronqa.worker.exchange import Arrays, read_arrays, read_observation, read_tensors
@@ -107,8 +107,7 @@ class Certifier:
             return self._ground
         if self._ground is not None:
             folders.remove(self._ground.home)
-        if isinstance(workload.spec, HfSpec):
-            self._supervisor.share([workload.spec.module])
+        self._supervisor.share_for(workload)
         home = self._work.path / f"certify-{next(self._numbers)}"
         home.mkdir(mode=0o700)
         ground = self._ground = _Ground(workload, eager, home, self._thresholds.train_steps)

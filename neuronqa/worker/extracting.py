@@ -11,7 +11,7 @@ from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.policy import Limits
 from neuronqa.domain.repro import CALLED_FILE, CONFIG_FILE, LOSS_FILE, MODEL_FILE, OPERATOR_FILE
-from neuronqa.domain.workload import HfSpec, Workload
+from neuronqa.domain.workload import Workload
 from neuronqa.worker import folders
 from neuronqa.worker.actor import outfit
 from neuronqa.worker.supervisor import Supervisor
@@ -34,8 +34,7 @@ def extract(
     asked = {"workload": workload.to_json(), "steps": 1, "variant": eager}
     told = {"order": order.to_json(), "reference": str(reference), "operator": operator, "dtype": dtype}
     try:
-        if isinstance(workload.spec, HfSpec):
-            supervisor.share([workload.spec.module])
+        supervisor.share_for(workload)
         supervisor.run("reference", {**asked, "out": str(reference)}, LIMITS)
         supervisor.run("extraction", {**asked, **told, "out": str(out)}, LIMITS)
         found = frozenset(name for name in FILES if (out / name).is_file() and not (out / name).is_symlink())

@@ -9,7 +9,7 @@ from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.outcome import Check, Standing
 from neuronqa.domain.policy import Limits, Thresholds
-from neuronqa.domain.workload import HfSpec, Workload
+from neuronqa.domain.workload import Workload
 from neuronqa.worker import bundle as bundles
 from neuronqa.worker import folders
 from neuronqa.worker.actor import outfit
@@ -42,8 +42,7 @@ class Recorder:
         """
         if variant.mode is not Mode.EAGER:
             raise ValueError("a bundle holds eager runs; compiled ones are compared with the same")
-        if isinstance(workload.spec, HfSpec):
-            self._supervisor.share([workload.spec.module])
+        self._supervisor.share_for(workload)
         home = self._work.path / workload.hash
         home.mkdir(mode=0o700)
         try:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from neuronqa.domain.observation import Exit, Progress
 from neuronqa.domain.policy import Limits
+from neuronqa.domain.workload import OP_TESTS, AttentionSpec, HfSpec, OpSpec, Workload
 from neuronqa.worker import confine, folders, frames, zygote
 from neuronqa.worker.confine import Confinement
 from neuronqa.worker.handle import START_S, ZygoteHandle, ZygoteLost
@@ -61,6 +62,18 @@ class Supervisor:
         except ZygoteLost as lost:
             self._deadly.update(fresh)
             self._lost(lost, f"importing {', '.join(fresh)}")
+
+    def share_for(self, workload: Workload) -> None:
+        """Import what is slow to import for the children of a workload."""
+        match workload.spec:
+            case HfSpec() as spec:
+                self.share([spec.module])
+            case OpSpec():
+                self.share([OP_TESTS])
+            case AttentionSpec():
+                self.share(["torch.nn.attention.flex_attention"])
+            case _:
+                pass
 
     def run(self, role: str, request: Mapping[str, Any], limit: Limits, ranks: int = 1) -> Exit:
         """Play `role` in a child of its own. `request["out"]`, a folder below the work folder, is made for it.

@@ -12,7 +12,7 @@ from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.observation import Exit
 from neuronqa.domain.outcome import Standing
 from neuronqa.domain.policy import Limits
-from neuronqa.domain.workload import HfSpec, Workload
+from neuronqa.domain.workload import Workload
 from neuronqa.errors import BadInput
 from neuronqa.worker import folders
 from neuronqa.worker.actor import outfit
@@ -33,8 +33,7 @@ def trace_of(workload: Workload, variant: Variant, order: BuildOrder) -> dict[st
     work = folders.WorkFolder()
     supervisor = Supervisor(work.path, outfit(order.device))
     try:
-        if isinstance(workload.spec, HfSpec):
-            supervisor.share([workload.spec.module])
+        supervisor.share_for(workload)
         return _traced(supervisor, work.path, workload, variant, order)
     finally:
         supervisor.close()
