@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -103,7 +104,9 @@ class ZygoteHandle:
         return f"{what} ({said[-300:]})" if said else what
 
     def close(self) -> None:
-        """Let it go. It ends by itself when nobody holds the other end."""
+        """Let it go. Without a word it would end too, but first make sure that nobody is left to clear up."""
+        with contextlib.suppress(ZygoteLost):
+            self.tell({"kind": "leave"})
         self.control.close()
         self._end()
 

@@ -29,6 +29,12 @@ TRUSTED_PREFIXES: Final = ("transformers.models.", "torch.")
 """Modules that may be imported before a fork on request: code that was installed, never what a catalog names."""
 
 _THREADS: Final = Path("/proc/self/task")
+_HEARD: Final = frozenset({signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD})
+"""What a keeper waits for: being told to leave, the end of its supervisor, the end of its zygote."""
+_DESERTED: Final = 3
+"""Exit code of a zygote whose supervisor closed its end without a word."""
+_LAST_WORD_S: Final = 2.0
+"""How long the news of a supervisor's end may take after its sockets closed."""
 
 ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": "1",  # a parallel region before a fork hangs every child
@@ -64,9 +70,9 @@ class Settings:
 def main(arguments: list[str]) -> NoReturn:
     """Become the keeper; fork the zygote."""
     control = socket.socket(fileno=int(arguments[0]))
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    linux.die_with_parent(int(arguments[1]), signal.SIGTERM)
+    linux.die_with_parent(int(arguments[1]), signal.SIGHUP)
     settings = _settings(frames.receive(control)[0])
     confinement = settings.confinement or confine.best()
     confine.enter(confinement)
@@ -74,7 +80,7 @@ def main(arguments: list[str]) -> NoReturn:
     if pid == 0:
         _be_zygote(control, settings, confinement)
     control.close()
-    _keep(pid, confinement, settings.work, parent=int(arguments[1]))
+    _keep(pid, confinement, settings.work)
 
 
 def _settings(message: dict[str, Any]) -> Settings:
@@ -88,19 +94,29 @@ def order(settings: Settings) -> dict[str, Any]:
     return asdict(settings)
 
 
-def _keep(zygote: int, confinement: Confinement, work: str, *, parent: int) -> NoReturn:
-    """Wait for the zygote's end or the supervisor's; in either case nothing may stay behind."""
+def _keep(zygote: int, confinement: Confinement, work: str) -> NoReturn:
+    """Wait for the zygote's end or the supervisor's; in either case nothing may stay behind.
+
+    Whose end it was is told by the signal, not by who our parent is: while a process with several threads is being
+    killed, its children are still its own. Its sockets close before the kernel tells us.
+    """
+    deserted = False
     while True:
-        if signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) is signal.SIGTERM:
+        heard = signal.sigwait(_HEARD)
+        deserted |= heard is signal.SIGHUP
+        if heard is not signal.SIGCHLD:
             os.kill(zygote, signal.SIGKILL)
         ended, status = os.waitpid(zygote, os.WNOHANG)
         if ended:
             break
     if confinement is Confinement.BARE:
         confine.kill_descendants(confinement)
-    if os.getppid() != parent:
+    code = os.waitstatus_to_exitcode(status)
+    if code == _DESERTED and not deserted:
+        deserted = signal.sigtimedwait({signal.SIGHUP}, _LAST_WORD_S) is not None
+    if deserted:
         shutil.rmtree(work, ignore_errors=True)
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    os._exit(code & 0xFF)
 
 
 def _be_zygote(control: socket.socket, settings: Settings, confinement: Confinement) -> NoReturn:
@@ -108,8 +124,7 @@ def _be_zygote(control: socket.socket, settings: Settings, confinement: Confinem
         linux.die_with_parent(os.getppid())
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         confine.settle(confinement)
-        Zygote(control, settings, confinement).serve()
-        os._exit(0)
+        os._exit(0 if Zygote(control, settings, confinement).serve() else _DESERTED)
     except BaseException:  # noqa: BLE001 - nothing may leave this process but its end
         text = traceback.format_exc()
         sys.stderr.write(text)
@@ -134,8 +149,8 @@ class Zygote:
         self._running: dict[int, tuple[int, int]] = {}
         """Descriptor of a child's process -> its place among those that run together, its number."""
 
-    def serve(self) -> None:
-        """Return when the supervisor closes its end."""
+    def serve(self) -> bool:
+        """Return when the supervisor has taken its leave (True), or is gone without (False)."""
         began = time.monotonic()
         for module in self._settings.preload:
             importlib.import_module(module)
@@ -150,7 +165,9 @@ class Zygote:
             try:
                 message, descriptors = frames.receive(self._control)
             except EOFError:
-                return
+                return False
+            if message["kind"] == "leave":
+                return True
             if message["kind"] == "import":
                 self._import(message["modules"])
             else:

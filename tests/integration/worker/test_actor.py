@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -224,7 +224,7 @@ def test_nothing_is_left_of_a_worker_that_was_killed() -> None:
         eventually(lambda: len(with_token(token)) >= 6)  # itself, judge, keeper, zygote, child, orphan
         assert list(work.iterdir())
         victim.kill()
-    eventually(lambda: not with_token(token) and not work.exists())
+    eventually(lambda: not with_token(token) and not work.exists(), lambda: left_behind(token, work))
 
 
 def with_token(token: str) -> list[Path]:
@@ -238,8 +238,15 @@ def with_token(token: str) -> list[Path]:
     return found
 
 
-def eventually(holds: Any) -> None:
+def left_behind(token: str, work: Path) -> str:
+    """What a failure should show: command lines and states of processes, and files."""
+    found = with_token(token)
+    processes = [f"{(one / 'stat').read_text()} {(one / 'cmdline').read_bytes()!r}" for one in found]
+    return "\n".join([*processes, *map(str, sorted(work.rglob("*"))), f"folder: {work.exists()}"])
+
+
+def eventually(holds: Any, describe: Callable[[], str] = lambda: "it never came true") -> None:
     until = time.monotonic() + 30
     while not holds():
-        assert time.monotonic() < until, "it never came true"
+        assert time.monotonic() < until, describe()
         time.sleep(0.02)
