@@ -20,7 +20,15 @@ class _Out(Console):
         _silence()
 
 
-out = _Out(highlight=False, soft_wrap=False)
+_UNSEEN = 160
+"""Columns where nobody watches: a log or a pipe cuts no cell for want of a terminal's width."""
+
+
+def _width() -> int | None:
+    return None if sys.stdout.isatty() or "COLUMNS" in os.environ else _UNSEEN
+
+
+out = _Out(highlight=False, soft_wrap=False, width=_width())
 err = Console(stderr=True, highlight=False)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from neuronqa.cli import main
+from neuronqa.cli import main, output
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ Command = Callable[..., Said]
 
 @pytest.fixture
 def neuronqa(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    monkeypatch.setenv("COLUMNS", "200")
+    for console in (output.out, output.err):
+        monkeypatch.setattr(console, "width", 200)
 
     def run(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["neuronqa", *map(str, arguments)])
