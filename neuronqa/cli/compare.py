@@ -10,6 +10,7 @@ import typer
 
 from neuronqa.cli.options import AsJson, Db
 from neuronqa.cli.output import out, print_json
+from neuronqa.domain.change import Change
 from neuronqa.errors import ExitCode
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -18,10 +19,10 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_com
 class Failing(StrEnum):
     """Changes a comparison may be failed on."""
 
-    REGRESSED = "regressed"
-    SHIFTED = "shifted"
-    MASKED = "newly-masked"
-    NOT_RUN = "not-run"
+    REGRESSED = Change.REGRESSED
+    SHIFTED = Change.SHIFTED
+    MASKED = Change.MASKED
+    NOT_RUN = Change.NOT_RUN
 
 
 @app.command(help="Compare two sweeps, or exported Parquet files, entry by entry.")
@@ -53,7 +54,7 @@ def compare(
     with open_engine(db).connect() as connection:
         found = comparing.compare(export.side(connection, a), export.side(connection, b))
         found = replace(found, performance=export.performance(connection, a, b))
-        if confirm != 0 and found.counts[comparing.Change.REGRESSED]:
+        if confirm != 0 and found.counts[Change.REGRESSED]:
             from neuronqa.report import confirm as confirming
 
             if confirm is not None or confirming.possible(found):
@@ -62,5 +63,5 @@ def compare(
         print_json(found.to_json())
     else:
         out.print(render(found, limit))
-    bad = [line for asked in fail_on or () for line in found.of(comparing.Change(asked.value)) if not line.waived]
+    bad = [line for asked in fail_on or () for line in found.of(Change(asked)) if not line.waived]
     raise typer.Exit(int(ExitCode.GATE_MISSED if bad else ExitCode.DONE))

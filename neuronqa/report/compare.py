@@ -5,54 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any, Final
 
-from neuronqa.domain.outcome import LADDER, Rung, Standing
+from neuronqa.domain.change import Change, Line, change
 from neuronqa.errors import InvariantBroken
 from neuronqa.report.performance import Performance
 
 SCHEMA_VERSION: Final = 1
-
-
-class Change(StrEnum):
-    """What became of an entry. Every pair of standings has exactly one."""
-
-    REGRESSED = "regressed"
-    """Was green, fails now."""
-    FIXED = "fixed"
-    """Failed, is green now."""
-    SHIFTED = "shifted"
-    """Fails by other causes now."""
-    MASKED = "newly-masked"
-    """Fails at a lower rung now, so that what it failed by is not reached."""
-    NEWLY_RUN = "newly-run"
-    NOT_RUN = "not-run"
-    """Was run, is not now."""
-    GONE = "gone"
-    """Is not registered any more."""
-    ADDED = "added"
-    """Was not registered before."""
-    GREEN = "green"
-    FAILING = "failing"
-    """Fails by the same causes."""
-    UNKNOWN = "unknown"
-    """Run in neither."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """Where an entry stands in one sweep."""
-
-    standing: Standing
-    rung: str = ""
-    """The lowest rung it missed; empty for a green entry."""
-    outcome: str = ""
-    causes: frozenset[str] = frozenset()
-    """Keys of everything between it and green."""
-    waived: frozenset[str] = frozenset()
-    """Those of them that somebody put up with."""
-    downloads: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +60,7 @@ class Comparison:
 
     def to_json(self, limit: int = 500) -> dict[str, Any]:
         """Counts, and up to `limit` lines of every change that is one."""
-        shown = (change for change in Change if change not in (Change.GREEN, Change.FAILING, Change.UNKNOWN))
+        shown = (change for change in Change if change.is_one)
         return {
             "schema_version": SCHEMA_VERSION,
             "a": {"name": self.a.name, "build": self.a.build, "registered": self.a.registered},
@@ -127,40 +86,6 @@ def compare(a: Side, b: Side) -> Comparison:
     found = Comparison(a=a, b=b, lines=lines)
     _conserve(found)
     return found
-
-
-def change(before: Line | None, after: Line | None) -> Change:
-    """What became of an entry: total over every pair."""
-    if before is None or after is None:
-        return Change.ADDED if before is None else Change.GONE
-    match before.standing, after.standing:
-        case Standing.NOT_RUN, Standing.NOT_RUN:
-            return Change.UNKNOWN
-        case Standing.NOT_RUN, _:
-            return Change.NEWLY_RUN
-        case _, Standing.NOT_RUN:
-            return Change.NOT_RUN
-        case Standing.PASS, Standing.PASS:
-            return Change.GREEN
-        case Standing.PASS, _:
-            return Change.REGRESSED
-        case _, Standing.PASS:
-            return Change.FIXED
-        case _:
-            return _otherwise(before, after)
-
-
-def _otherwise(before: Line, after: Line) -> Change:
-    """It fails on both sides."""
-    if before.causes == after.causes and before.rung == after.rung:
-        return Change.FAILING
-    if _height(after.rung) < _height(before.rung) and not before.causes <= after.causes:
-        return Change.MASKED
-    return Change.SHIFTED if before.causes != after.causes else Change.FAILING
-
-
-def _height(rung: str) -> int:
-    return Rung(rung).height if rung else len(LADDER)
 
 
 def _conserve(found: Comparison) -> None:

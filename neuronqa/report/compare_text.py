@@ -8,7 +8,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from neuronqa.report.compare import Change, Comparison
+from neuronqa.domain.change import Change
+from neuronqa.report.compare import Comparison
 from neuronqa.report.performance import Performance
 from neuronqa.report.plain import visible
 

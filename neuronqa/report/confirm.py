@@ -11,9 +11,10 @@ from sqlalchemy import Connection
 from neuronqa.db import clusters, entry_rows, queries
 from neuronqa.db.queries import SweepRow
 from neuronqa.domain.case import Variant
+from neuronqa.domain.change import Change
 from neuronqa.domain.outcome import Check, Standing
 from neuronqa.errors import BadInput, EnvironmentFault
-from neuronqa.report.compare import Change, Comparison, confirmed
+from neuronqa.report.compare import Comparison, confirmed
 from neuronqa.report.export import SUFFIX
 from neuronqa.sweep.rerun import bench, order
 

@@ -11,10 +11,11 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from neuronqa.db import clusters, entry_rows, measures, queries
+from neuronqa.domain.change import Line
 from neuronqa.domain.outcome import Standing
 from neuronqa.errors import BadInput, EnvironmentFault
 from neuronqa.report import performance as dearer
-from neuronqa.report.compare import Line, Side, numbered
+from neuronqa.report.compare import Side, numbered
 from neuronqa.report.performance import Performance
 
 SCHEMA_VERSION: Final = 1

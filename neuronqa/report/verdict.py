@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from neuronqa.domain.change import Change
 from neuronqa.domain.ladder import Gate
 from neuronqa.domain.outcome import Rung
 from neuronqa.errors import ExitCode
-from neuronqa.report.compare import Change, Comparison
+from neuronqa.report.compare import Comparison
 from neuronqa.report.value import Report
 from neuronqa.sweep.policies import GateExpression
 

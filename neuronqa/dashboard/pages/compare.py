@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from neuronqa.dashboard.pages import columns
 from neuronqa.dashboard.view import Column, Form, Record, Scope, View, listed, to
-from neuronqa.db import queries
+from neuronqa.db import clusters, queries
 from neuronqa.db.browse import comparison, sweeps
-from neuronqa.db.browse.comparison import Change
 from neuronqa.db.queries import SweepRow
+from neuronqa.domain.change import Change
 
 
 def _workload(row: Record, sweep: str) -> str:
@@ -33,12 +33,13 @@ def page(scope: Scope) -> View:
     """`base` against `head` (the newest by default, against the one before it of the same plan)."""
     head = queries.sweep(scope.db, scope.address.value("head") or scope.address.value("sweep") or None)
     base = _base(scope, head)
-    if base is None or base.plan_id != head.plan_id:
+    untriaged = [row.name for row in (base, head) if row and clusters.triaged(scope.db, row.id) is None]
+    if base is None or base.plan_id != head.plan_id or untriaged:
         counted: dict[Change, int] = {}
         table = None
     else:
         counted = comparison.counts(scope.db, base, head)
-        table = scope.table(comparison.listing(base, head), CHANGES, "Groups of entries whose standing differs")
+        table = scope.table(comparison.listing(base, head), CHANGES, "Groups of entries that changed")
     return View(
         template="compare.html",
         title="Compare",
@@ -49,7 +50,13 @@ def page(scope: Scope) -> View:
             "entries": {change.value: n for change, n in counted.items()},
             "changes": listed(table) if table else None,
         },
-        show={"base": base, "head": head, "counted": counted, "against": sweeps.names(scope.db)},
+        show={
+            "base": base,
+            "head": head,
+            "untriaged": untriaged,
+            "counted": counted,
+            "against": sweeps.names(scope.db),
+        },
         table=table,
     )
 

@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import Engine
 
 from neuronqa.db.store import Store
+from neuronqa.domain.change import Change, Line, change
 from neuronqa.domain.outcome import Check, Kind, Standing
 from neuronqa.errors import BadInput, InvariantBroken
 from neuronqa.report import export
 from neuronqa.report.build import build
-from neuronqa.report.compare import Change, Line, Side, change, compare
+from neuronqa.report.compare import Side, compare
 from neuronqa.report.decide import decide
 from neuronqa.report.verdict import Answer
 from tests.builders import EAGER, but, eligible, entries, failed, passed, said, save_plan, workload

@@ -12,11 +12,12 @@ from neuronqa.db.engine import open_engine
 from neuronqa.db.queries import SweepRow
 from neuronqa.db.store import Store
 from neuronqa.domain.case import Variant
+from neuronqa.domain.change import Change
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.domain.workload import Workload
 from neuronqa.errors import EnvironmentFault
 from neuronqa.report import confirm, export
-from neuronqa.report.compare import Change, compare
+from neuronqa.report.compare import compare
 from neuronqa.sweep.rerun import Again
 from tests.builders import EAGER, but, eligible, entries, passed, said, save_plan, workload
 from tests.triaged import both, sweep

@@ -10,10 +10,11 @@ from sqlalchemy import Engine
 from neuronqa.db.engine import open_engine
 from neuronqa.db.measures import Measure
 from neuronqa.db.store import Store
+from neuronqa.domain.change import Change
 from neuronqa.domain.finding import Finding
 from neuronqa.domain.outcome import Check, Kind
 from neuronqa.report import export, performance
-from neuronqa.report.compare import Change, compare
+from neuronqa.report.compare import compare
 from neuronqa.report.performance import Figure
 from tests.builders import EAGER, but, eligible, entries, failed, passed, record, said, save_plan, workload
 from tests.triaged import sweep
