@@ -1,57 +1,29 @@
-"""The live display of a sweep, on stderr; plain lines every few seconds where stderr is no terminal."""
+"""How far a sweep is."""
 
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Final, Self
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from neuronqa.cli.display import Display
 from neuronqa.sweep.driver import Progress
 
-PLAIN_EVERY_S: Final = 15.0
 
-
-class SweepProgress:
-    """Shows stages and progress; a context manager around the whole sweep."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        # Refreshed by hand: a thread of its own would keep the process from moving into a private network.
-        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
-        self._printed = 0.0
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
+class SweepProgress(Display):
+    """Shows stages and progress."""
 
     def stage(self, text: str) -> None:
         """Say what happens next."""
-        if self._live is not None:
-            self._live.update(Text(f"{text} ..."), refresh=True)
-        else:
-            self._console.print(f"{escape(text)} ...")
+        self.write(f"{text} ...")
 
     def show(self, progress: Progress) -> None:
         """Show how far the sweep is."""
-        if self._live is not None:
-            self._live.update(_panel(progress), refresh=True)
-        elif time.monotonic() - self._printed >= PLAIN_EVERY_S:
-            self._printed = time.monotonic()
-            self._console.print(_line(progress))
+        if self.due():
+            self.write(_panel(progress) if self.live else _line(progress))
 
 
 def eta_s(progress: Progress, now: float) -> float | None:

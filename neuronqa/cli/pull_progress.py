@@ -1,45 +1,17 @@
-"""The display of a pull, on stderr; plain lines every few seconds where stderr is no terminal."""
+"""How far a pull is."""
 
 from __future__ import annotations
 
-import time
-from types import TracebackType
-from typing import Final, Self
-
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
 from neuronqa.catalog.hub.progress import Progress
+from neuronqa.cli.display import Display
 
-PLAIN_EVERY_S: Final = 15.0
 
-
-class PullProgress:
-    """Shows how far a pull is; a context manager around it."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._live = Live(console=console, transient=True, refresh_per_second=4) if console.is_terminal else None
-        self._printed = 0.0
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
+class PullProgress(Display):
+    """Shows how far a pull is."""
 
     def show(self, progress: Progress) -> None:
-        if self._live is not None:
-            self._live.update(Text(line(progress)))
-        elif time.monotonic() - self._printed >= PLAIN_EVERY_S or progress.done >= progress.total:
-            self._printed = time.monotonic()
-            self._console.print(line(progress), markup=False)
+        if self.due() or progress.done >= progress.total:
+            self.write(line(progress))
 
 
 def line(progress: Progress) -> str:
