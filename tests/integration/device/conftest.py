@@ -6,6 +6,7 @@ planted `fault`, operators `forced_cpu` and variables of the `environment`.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import signal
@@ -64,6 +65,7 @@ def in_child(function: Callable[[], Any]) -> Any:
     if pid == 0:
         os.close(reader)
         signal.alarm(SECONDS)
+        faulthandler.disable()  # a death that a test asks for is no news for whoever reads the tests' output
         _answer(function, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
