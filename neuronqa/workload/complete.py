@@ -45,6 +45,7 @@ def _complete(config: PreTrainedConfig, read: frozenset[str]) -> dict[str, Any]:
     kept = names | read | _mentioned(_modelling(config))
     if isinstance(config, BackboneConfigMixin):
         kept |= _READ_STAGES
+    read |= _mentioned(type(config).__module__)  # what a config hands on to its parts, it alone may name
     for name, value in vars(config).items():
         if isinstance(value, PreTrainedConfig):
             fields[name] = _complete(value, read)

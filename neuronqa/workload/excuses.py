@@ -41,6 +41,7 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
         "the first fusion has nothing to add",
     ),
     ("vibevoice_asr|vibevoice", r"tokenizer_encoder\.", "speech is encoded without a gradient"),
+    ("vibevoice", r"semantic_connector\.", "only generation reads what was said so far"),
     ("musicgen|musicgen_melody", r"^audio_encoder\.", "codes are an input: the codec makes them"),
     ("speecht5", r"decoder\.prenet\.layers\.", "without dropout upstream's mask lets nothing through"),
     ("janus", r"(^|\.)(generation_\w+|vqmodel)\.", "used only to make pictures"),
@@ -130,6 +131,10 @@ _UNREACHABLE: Final[tuple[tuple[str, str, str], ...]] = (
     ("flava", r"^(mim|mlm)_head\.", "pairs of picture and text train the multimodal heads instead"),
     ("clvp", r"^(conditioning_encoder|speech_decoder_model)\.", "speech codes are chosen, which has no derivative"),
     ("luke", r"entity_predictions\.", "no entity is masked"),
+    ("nemo_speechlm", r"diarization_model\.", "who speaks is told by a threshold, which has no derivative"),
+    ("nemo_speechlm", r"(^|\.)word_timestamp_(encoder|head)\.", "used only to align words after generation"),
+    ("pop2piano", r"^mel_conditioner\.", "only generation names a composer"),
+    ("granite_docling|granite_docling_vision", r"connector\.fine\.", "a batch takes one of two paths, the coarse one"),
     ("video_llava", r"video_tower\.", "images and videos have towers of their own"),
 )
 """Parts that an ordinary training run of some families' heads does not reach (family pattern, name pattern, why)."""

@@ -15,6 +15,7 @@ CODES: Final = 16
 _MEL: Final = (
     "num_mel_bins",
     "input_feat_per_channel",
+    "input_feat_size",
     "feature_projection_input_dim",
     "mel_bins",
     "n_mels",
@@ -27,7 +28,7 @@ _MEL: Final = (
 
 def mel(scene: Scene) -> int:
     own = scene.count(*_MEL, of=scene.audio, default=0)
-    return own or scene.count(*_MEL[:3], "input_dim", default=80)
+    return own or scene.count(*_MEL[:4], "input_dim", default=80)
 
 
 def waveform(scene: Scene) -> list[Form]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -18,13 +19,21 @@ _GRIDS: Final = ("image_grid_thw", "grid_thw", "video_grid_thw")
 def side(scene: Scene) -> tuple[int, int]:
     """Height and width of an image."""
     value = scene.read("image_size", "img_size", of=scene.vision) or scene.read("image_size", "img_size")
-    told = scene.read("model_args", of=scene.vision)
-    value = value or (told.get("img_size") if isinstance(told, dict) else None)
+    value = value or _built_for(scene.config.to_dict())
     if isinstance(value, list | tuple) and value:
         return int(value[0]), int(value[-1])
     if isinstance(value, dict):
         return int(value.get("height", DEFAULT_SIDE)), int(value.get("width", DEFAULT_SIDE))
     return (value, value) if isinstance(value, int) and value > 0 else (DEFAULT_SIDE, DEFAULT_SIDE)
+
+
+def _built_for(fields: Mapping[str, Any]) -> Any:
+    """The size that a named backbone, wherever it is, is told to be built for."""
+    told = fields.get("model_args")
+    if isinstance(told, dict) and told.get("img_size"):
+        return told["img_size"]
+    found = (_built_for(value) for value in fields.values() if isinstance(value, dict))
+    return next((size for size in found if size), None)
 
 
 def channels(scene: Scene) -> int:

@@ -16,8 +16,8 @@ SPECTRUM_FRAMES: Final = 32
 CHROMA_FRAMES: Final = 8
 TEXT_TOKENS: Final = 4
 SPEECH_FRAMES: Final = 4
-CODEC_STRIDE: Final = 1920
 FILTERS: Final = 8
+CLIP_STEPS: Final = 3
 CHANNELS: Final = 64
 WINDOW_TOKENS: Final = 52
 """Tokens of two samples of two windows each."""
@@ -202,14 +202,6 @@ def _windows_of_queries(scene: Scene, given: dict[str, Any]) -> None:
         given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", count)
 
 
-def _clips(scene: Scene, given: dict[str, Any]) -> None:
-    """Each text begins with a clip, a placeholder for each of its frames."""
-    frames = sound.SAMPLES // CODEC_STRIDE
-    given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * frames)
-    given["input_values"] = scene.noise("sound", scene.batch, 1, sound.SAMPLES)
-    given["input_values_cutoffs"] = torch.full((scene.batch, 1), sound.SAMPLES)
-
-
 def _channels_of_codes(scene: Scene, given: dict[str, Any]) -> None:
     """The text has a vocabulary of its own; codes of all channels come side by side."""
     text, decoder = scene.read("encoder_config"), scene.read("decoder_config")
@@ -254,6 +246,34 @@ def _own_bins(scene: Scene, given: dict[str, Any]) -> None:
         given["input_features"] = scene.noise(
             "sound", scene.batch, sound.FRAMES, scene.count("num_mel_bins", default=128)
         )
+
+
+def _bins_within(scene: Scene, given: dict[str, Any]) -> None:
+    """Two encoders hear the same sound."""
+    if isinstance(given.get("input_features"), torch.Tensor):
+        bins = scene.count("num_mel_bins", of=scene.read("asr_config", of=scene.audio), default=128)
+        given["input_features"] = scene.noise("sound", scene.batch, sound.FRAMES, bins)
+
+
+def _heard_clips(scene: Scene, given: dict[str, Any]) -> None:
+    """A placeholder for each step of a clip."""
+    if "input_values" not in given:
+        return
+    hop = int(scene.audio.hop_length)
+    samples = CLIP_STEPS * hop
+    given["input_values"] = scene.noise("sound", scene.batch, 1, samples)
+    given["padding_mask"] = torch.ones(scene.batch, samples, dtype=torch.bool)
+    given["input_ids"] = placeholders.insert(scene, given["input_ids"], "audio", scene.batch * CLIP_STEPS)
+
+
+def _true_frames(scene: Scene, given: dict[str, Any]) -> None:
+    del scene
+    if "input_features_mask" in given:
+        given["input_features_mask"] = given["input_features_mask"].bool()
+
+
+def _embedded_sound(scene: Scene, given: dict[str, Any]) -> None:
+    given["input_features"] = scene.noise("sound", scene.batch, scene.tokens, scene.hidden)
 
 
 def _delayed(scene: Scene, given: dict[str, Any]) -> None:
@@ -311,8 +331,34 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(
         families=("vibevoice_acoustic_tokenizer_encoder",), reason="it calls a wave its states", inputs=_encoded_wave
     ),
+    Recipe(
+        families=("vibevoice",),
+        reason="a mask tells how long each clip is",
+        version=2,
+        inputs=_heard_clips,
+    ),
+    Recipe(families=("gemma3n",), reason="the mask of frames is turned over", version=2, inputs=_true_frames),
+    Recipe(
+        families=("pop2piano",),
+        reason="sound takes the place of text, as wide as its tokens",
+        version=2,
+        inputs=_embedded_sound,
+        adaptation=Adaptation(without=frozenset({"input_ids"})),
+    ),
+    Recipe(
+        families=("pe_audio_video", "pe_audio_video_encoder"),
+        reason="a film has both sound and pictures",
+        version=2,
+        adaptation=Adaptation(extra=frozenset({"pixel_values_videos"}), forms={"input_values": "wave-mono"}),
+    ),
     Recipe(families=("speech-encoder-decoder",), reason="waves or features, not both", inputs=_waves_only),
     Recipe(families=("nemotron3_5_transcribe_audio",), reason="bins are its own", inputs=_own_bins),
+    Recipe(
+        families=("nemo_speechlm",),
+        reason="bins are those of the speech encoder within",
+        version=2,
+        inputs=_bins_within,
+    ),
     Recipe(families=("voxtral_realtime_text",), reason="norms are conditioned on a delay", inputs=_delayed),
     Recipe(
         families=("gradium_phonon_tts", "pocket_tts"),
@@ -339,7 +385,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="its mask is of features, not of frames",
         inputs=_windows_of_queries,
     ),
-    Recipe(families=("csm",), reason="clips stand in the text", inputs=_clips),
     Recipe(
         families=(
             "vibevoice_acoustic_tokenizer",

@@ -20,8 +20,6 @@ TILES: Final = 2
 STATES: Final = 8
 GRID_TOKENS: Final = 3
 """One of the whole picture, two of its crop."""
-CODES: Final = 32
-FIRST_CODE: Final = 400
 FRAMES: Final = 16
 SOUND_FRAMES: Final = 4
 SCALE_PATCH: Final = 56
@@ -187,6 +185,8 @@ def _crops_and_pools(scene: Scene, given: dict[str, Any]) -> None:
     given["image_token_pooling"] = pools
     given["image_grids"] = torch.tensor([[1, 1, 1, POOLS_A_SIDE]] * scene.batch)
     given["image_num_crops"] = torch.ones(scene.batch, dtype=torch.long)
+    given["input_ids"] = placeholders.insert(scene, given["input_ids"], "image", scene.batch * GRID_TOKENS)
+    given["mm_token_type_ids"] = placeholders.kinds(scene, given["input_ids"])
 
 
 def _queried(scene: Scene, given: dict[str, Any]) -> None:
@@ -223,33 +223,6 @@ def _cameras(scene: Scene, given: dict[str, Any]) -> None:
         dit = scene.read("dit_config")
         width = scene.count("hidden_size", of=dit, default=64)
         given["action_embeds"] = scene.noise("actions", scene.batch, scene.count("chunk_size", default=8), width)
-
-
-def _coded_pictures(shrunk: Shrunk) -> None:
-    """A picture is turned into tokens of the text's own vocabulary, which a map names."""
-    small, codes = shrunk.small, range(CODES)
-    vision = next(small[name] for name in ("vq_config", "vision_config") if isinstance(small.get(name), dict))
-    vision.update({name: CODES for name in ("num_embeddings", "codebook_size") if name in vision})
-    vision.update({name: 32 for name in ("base_channels", "latent_channels") if name in vision})
-    vision.update({"channel_multiplier": [1, 1], "num_res_blocks": 1, "attn_resolutions": []})
-    letters = {"IMGIMG" + "".join(chr(ord("A") + int(d)) for d in f"{code}") + "Z": code for code in codes}
-    names = (
-        letters if shrunk.small.get("model_type") == "chameleon" else {f"<|visual token {c:06d}|>": c for c in codes}
-    )
-    known = {"<image>": FIRST_CODE - 1, "<|extra_200|>": FIRST_CODE - 2}
-    small["vocabulary_map"] = known | {name: FIRST_CODE + code for name, code in names.items()}
-
-
-def _coded_example(architecture: Architecture) -> dict[str, Any]:
-    return defaults(architecture.model_type) | {"vocabulary_map": {"<image>": 8711}}
-
-
-def _ranges_of_codes(shrunk: Shrunk) -> None:
-    """Codes of pictures, then of sounds, follow each other in the vocabulary."""
-    small = shrunk.small
-    for name in ("vision_config", "audio_config"):
-        small[name]["codebook_size"] = CODES
-    small |= {"image_token_offset": FIRST_CODE, "audio_token_offset": FIRST_CODE + CODES}
 
 
 def _queries_of_patches(shrunk: Shrunk) -> None:
@@ -377,13 +350,6 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         reason="cells of eight pixels are scored by 65 classes",
         shrink=fixed(keypoint_decoder_dim=65),
     ),
-    Recipe(
-        families=("chameleon", "emu3"),
-        reason="pictures become tokens by a map that checkpoints carry",
-        shrink=_coded_pictures,
-        example=_coded_example,
-    ),
-    Recipe(families=("apertus1p5",), reason="codes lie in ranges of the vocabulary", shrink=_ranges_of_codes),
     Recipe(families=("aria",), reason="queries are told by the number of patches", shrink=_queries_of_patches),
     Recipe(families=("ovis2",), reason="the class's own widths do not fit each other", example=_own_hidden),
     Recipe(families=("colqwen2",), reason="patches are padded a picture", inputs=_patches_a_picture),

@@ -16,6 +16,7 @@ from neuronqa.workload.tree import is_count
 SEPARATORS: Final = (4, 8, 12)
 ENTITIES: Final = 3
 MENTION: Final = 2
+PATCH_BYTES: Final = 4
 
 
 def _default_language(shrunk: Shrunk) -> None:
@@ -124,6 +125,19 @@ def _hashes(shrunk: Shrunk) -> None:
     shrunk.small["encoder_hash_byte_group_vocab"] = min(shrunk.small["encoder_hash_byte_group_vocab"], 512)
 
 
+def _patches_of_bytes(scene: Scene, given: dict[str, Any]) -> None:
+    """The first byte alone, as upstream's patcher has it, then patches of several: one has no other to attend to."""
+    patches = -(-scene.tokens // PATCH_BYTES)
+    given["patch_lengths"] = torch.tensor([[1] + [PATCH_BYTES] * patches] * scene.batch)
+
+
+def _narrow_layers(shrunk: Shrunk) -> None:
+    """Feed-forward layers of eight times the width, one by one: twice as wide is as good."""
+    small = shrunk.small
+    if isinstance(small.get("intermediate_size"), list):
+        small["intermediate_size"] = [2 * small["hidden_size"]] * len(small["intermediate_size"])
+
+
 def _reformer(shrunk: Shrunk) -> None:
     """Positions without axes: axial ones must multiply to the very length of the text."""
     shrunk.small.update({"axial_pos_embds": False, "attn_layers": ["local", "lsh"]})
@@ -208,12 +222,24 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     Recipe(families=("dory",), reason="three stacks add up to the depth", shrink=_three_stacks),
     Recipe(families=("zamba",), reason="tied blocks need two layers", shrink=_shared_blocks),
     Recipe(families=("zamba2",), reason="tied blocks need two layers, and widths are multiples", shrink=_zamba2),
-    Recipe(families=("blt",), reason="its hash tables are vocabularies by another name", shrink=_hashes),
+    Recipe(
+        families=("blt",),
+        reason="its hash tables are vocabularies by another name, and bytes come in patches",
+        version=2,
+        shrink=_hashes,
+        inputs=_patches_of_bytes,
+    ),
     Recipe(
         families=("reformer",),
         reason="axial positions fix the length of a text",
         shrink=_reformer,
         example=_reformer_example,
+    ),
+    Recipe(
+        families=("gemma3n_text",),
+        reason="all kinds of layers of so many widths are too large together",
+        version=2,
+        shrink=_narrow_layers,
     ),
     Recipe(families=("t5gemma",), reason="its encoder alone wants a config that says so", example=_t5gemma_example),
     Recipe(

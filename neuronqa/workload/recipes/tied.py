@@ -21,6 +21,9 @@ SOUND_FRAMES: Final = 16
 """Two tokens of sound: one alone has nothing to attend to."""
 GRID: Final = 4
 UNMASKED: Final = -100
+FILM_FRAMES: Final = 2
+QUERY_HEAD: Final = 64
+SHIFTS: Final = 4
 
 
 def _wide_heads(shrunk: Shrunk) -> None:
@@ -170,6 +173,48 @@ def _patch_rows(scene: Scene, given: dict[str, Any]) -> None:
     given["image_grid_hw"] = torch.tensor([[GRID, GRID]] * scene.batch)
 
 
+def _one_film(scene: Scene, given: dict[str, Any]) -> None:
+    del scene
+    given.update({name: value[:1] for name, value in given.items() if isinstance(value, torch.Tensor)})
+
+
+def _read_by_layers(shrunk: Shrunk) -> None:
+    """Two layers of the tower and four shifts of its grid feed six layers of the text."""
+    small = shrunk.small
+    small["vision_config"] |= {"hidden_size": QUERY_HEAD, "num_attention_heads": 2, "intermediate_size": 2 * QUERY_HEAD}
+    side = small["vision_config"]["image_size"] // small["vision_config"]["patch_size"]
+    small["text_config"]["num_hidden_layers"] = 2 + SHIFTS
+    small |= {
+        "downsample_rate": f"{side // 2}/{side}",
+        "deepstack_layer_map": [[-2, 0], [-1, 1]],
+        "spatial_target_layers": list(range(2, 2 + SHIFTS)),
+    }
+
+
+def _perceiving(architecture: Architecture) -> dict[str, Any]:
+    fields = defaults(architecture.model_type)
+    fields["vision_config"]["architecture"] = "vit_pe_core_large_patch14_336"
+    fields["vision_config"]["model_args"] = {
+        "embed_dim": 1024,
+        "img_size": [448, 448],
+        "depth": 23,
+        "global_pool": "",
+        "use_post_transformer_norm": False,
+        "init_values": 0.1,
+        "ref_feat_shape": [32, 32],
+    }
+    return fields
+
+
+def _perceived(shrunk: Shrunk) -> None:
+    """Arguments of the tower's constructor are its config."""
+    vision = shrunk.small["vision_config"]
+    told = vision.get("model_args")
+    if isinstance(told, dict) and "embed_dim" in told:
+        cut = {"embed_dim": QUERY_HEAD, "img_size": [56, 56], "depth": 2, "ref_feat_shape": [GRID, GRID]}
+        vision["model_args"] = {**told, **cut, "num_heads": 2}
+
+
 def _every_stage(architecture: Architecture) -> dict[str, Any]:
     """The neck reads all stages of the backbone, each half as high and as wide as the one before."""
     fields = defaults(architecture.model_type)
@@ -187,7 +232,7 @@ def _every_stage(architecture: Architecture) -> dict[str, Any]:
 def _every_bridge(architecture: Architecture) -> dict[str, Any]:
     """The head reads all bridges."""
     fields = defaults(architecture.model_type)
-    backbone = fields["backbone_config"]
+    backbone = fields.get("backbone_config", fields)
     backbone["out_indices"] = list(range(1, len(backbone["stage_configs"]) + 1))
     backbone["out_features"] = [f"stage{index}" for index in backbone["out_indices"]]
     return fields
@@ -271,11 +316,26 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         version=2,
         shrink=kept("layer_list_out_channels", "neck_out_channels"),
     ),
-    Recipe(families=("uvdoc",), reason="the head reads all bridges", version=2, example=_every_bridge),
+    Recipe(families=("uvdoc", "uvdoc_backbone"), reason="the head reads all bridges", version=2, example=_every_bridge),
     Recipe(
         families=("tvp",),
-        reason="a frame of prompts surrounds the picture",
+        reason="a frame of prompts surrounds the picture; upstream views one row of columns as that of all films",
         version=2,
-        shrink=fixed(visual_prompt_size=8),
+        shrink=fixed(visual_prompt_size=8, num_frames=FILM_FRAMES),
+        inputs=_one_film,
+    ),
+    Recipe(
+        families=("granite4_vision",),
+        reason="the class leaves open which layers read what of the picture; queries have heads of 64",
+        version=2,
+        completion={"downsample_rate": "4/8", "deepstack_layer_map": [[-5, 9], [-1, 0]]},
+        shrink=_read_by_layers,
+    ),
+    Recipe(
+        families=("perception_lm",),
+        reason="the class leaves its tower open",
+        version=2,
+        example=_perceiving,
+        shrink=_perceived,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any, Final
 from neuronqa.workload.architectures import Architecture
 from neuronqa.workload.inputs.adaptation import Adaptation
 from neuronqa.workload.inputs.scene import Scene
-from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, kept
+from neuronqa.workload.recipes.recipe import Recipe, Shrunk, defaults, fixed, kept
 from neuronqa.workload.tree import is_count
 
 _TIMM_SMALLER: Final = {
@@ -20,12 +20,17 @@ _TIMM_SMALLER: Final = {
 """Siblings of one design with fewer blocks: timm's models have no config to shrink."""
 _TIMM_CUTS: Final[dict[str, dict[str, Any]]] = {
     "vit_pe": {"depth": 2, "img_size": 56},
-    "fastvit_mci": {"layers": [1, 1, 1, 1, 1]},
+    "fastvit_mci": {"layers": [1, 1, 1, 1, 1], "embed_dims": [16, 32, 64, 128, 256]},
+    "mobilenetv5": {"channel_multiplier": 0.0625, "msfa_output_resolution": 4},
 }
 """What shortens designs that have no smaller sibling."""
 WIDTH: Final = 0.1
 TOP: Final = 128
+GROUPS: Final = 8
 SIDE: Final = 64
+STRIDE: Final = 4
+RESIDUAL_STRIDE: Final = 2
+"""Of the first map that a backbone gives; a residual network gives its stem too."""
 START: Final = 101
 END: Final = 102
 STOP: Final = 1012
@@ -42,6 +47,27 @@ def _shallow(shrunk: Shrunk) -> None:
     cut = next((cut for start, cut in _TIMM_CUTS.items() if name.startswith(start)), {})
     if cut:
         shrunk.small["model_args"] = {**told, **cut}
+
+
+def _shallow_within(shrunk: Shrunk) -> None:
+    _shallow(shrunk)
+    kept("hidden_size")(shrunk)
+
+
+def _twice_the_last_stage(shrunk: Shrunk) -> None:
+    vision = shrunk.small["vision_config"]
+    stages = (vision.get("model_args") or {}).get("embed_dims")
+    if stages:
+        vision["hidden_size"] = 2 * stages[-1]
+
+
+def _size_of_backbone(shrunk: Shrunk) -> None:
+    backbone = shrunk.small.get("backbone_config")
+    if isinstance(backbone, dict) and "img_size" in backbone:
+        backbone["img_size"] = shrunk.small["image_size"]
+    kept("encoder_in_channels")(shrunk)
+    small = shrunk.small
+    small["class_embed_dim"] = small["text_projection_out_dim"] = 2 * small["decoder_hidden_dim"]
 
 
 def _efficient(shrunk: Shrunk) -> None:
@@ -66,6 +92,14 @@ def _neck(shrunk: Shrunk) -> None:
     if isinstance(backbone, dict) and "embed_dim_per_stage" in backbone:
         shrunk.small["backbone_channel_list"] = list(reversed(backbone["embed_dim_per_stage"]))
         shrunk.small["backbone_feature_sizes"] = [[16, 16], [8, 8], [4, 4]]
+
+
+def _one_width(shrunk: Shrunk) -> None:
+    """Features, prompts and masks meet in one width."""
+    small = shrunk.small
+    vision, prompt = small["vision_config"], small["prompt_encoder_config"]
+    vision["fpn_hidden_size"] = prompt["hidden_size"] = small["mask_decoder_config"]["hidden_size"]
+    prompt |= {"image_size": SIDE, "patch_size": SIDE // vision["backbone_feature_sizes"][-1][0]}
 
 
 def _sides(side: int) -> Any:
@@ -148,9 +182,11 @@ def _prompted(scene: Scene, given: dict[str, Any]) -> None:
 
 
 def _strides(shrunk: Shrunk) -> None:
-    """Channels as the backbone has them; feature maps of strides four, eight and sixteen."""
+    """Channels as the backbone has them; each of three feature maps has half the side of the one before."""
     shrunk.small["backbone_channel_list"] = shrunk.full["backbone_channel_list"]
-    shrunk.small["backbone_feature_sizes"] = [[SIDE // stride] * 2 for stride in (4, 8, 16)]
+    residual = str(shrunk.small["backbone_config"].get("architecture")).startswith("resnet")
+    first = RESIDUAL_STRIDE if residual else STRIDE
+    shrunk.small["backbone_feature_sizes"] = [[SIDE // (first * by)] * 2 for by in (1, 2, 4)]
 
 
 def _levels(shrunk: Shrunk) -> None:
@@ -164,6 +200,25 @@ def _levels(shrunk: Shrunk) -> None:
 def _backbone_width(shrunk: Shrunk) -> None:
     """The head reads features of the backbone's width."""
     shrunk.small["hidden_size"] = shrunk.small["backbone_config"]["hidden_size"]
+
+
+_FOLLOWING: Final = (
+    "stage_in_channels",
+    "stage_block_stride",
+    "stage_block_out_channels",
+    "stage_block_in_channels",
+    "fine_fusion_dims",
+    "intermediate_size",
+    "num_key_value_heads",
+)
+"""Computed by the class from the stages, unless they are told."""
+
+
+def _matched_stages(shrunk: Shrunk) -> None:
+    """Widths of the stages double; the last is the width that is attended in."""
+    shrunk.small.update({"out_features": [16, 16, 32, 64], "hidden_size": 64, "num_attention_heads": 8})
+    for name in _FOLLOWING:
+        shrunk.small.pop(name, None)
 
 
 def _with_depth(scene: Scene, given: dict[str, Any]) -> None:
@@ -188,6 +243,31 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         example=_timm_example,
     ),
     Recipe(families=("timm_wrapper",), reason="timm's models are named, not configured", shrink=_shallow),
+    Recipe(
+        families=("gemma3n_vision",),
+        reason="timm's models are named, not configured; its features have one width whatever is within",
+        version=2,
+        shrink=_shallow_within,
+    ),
+    Recipe(
+        families=("gemma3n",),
+        reason="there are as many tokens as features of a picture; sounds are filled up",
+        version=2,
+        shrink=fixed(vision_soft_tokens_per_image=16, audio_soft_tokens_per_image=16),
+    ),
+    Recipe(
+        families=("fast_vlm",),
+        reason="features are twice as wide as the last stage; smaller pictures leave one alone",
+        version=2,
+        shrink=_twice_the_last_stage,
+        adaptation=Adaptation(forms={"pixel_values": "double"}),
+    ),
+    Recipe(
+        families=("omdet-turbo",),
+        reason="the backbone is built for one size of picture; names are wider than what reads them, or upstream fails",
+        version=2,
+        shrink=_size_of_backbone,
+    ),
     Recipe(
         families=("efficientnet", "align_vision_model"), reason="widths and depths are coefficients", shrink=_efficient
     ),
@@ -248,6 +328,19 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         version=2,
         shrink=kept("stem_channels", "stage_out_channels"),
     ),
+    Recipe(
+        families=("detr",),
+        reason="attention maps of all heads are split into groups of eight beside the features",
+        version=2,
+        shrink=fixed(encoder_attention_heads=GROUPS, decoder_attention_heads=GROUPS, num_attention_heads=GROUPS),
+    ),
+    Recipe(
+        families=("efficientloftr",),
+        reason="features are as wide as the last stage",
+        version=2,
+        shrink=_matched_stages,
+    ),
+    Recipe(families=("edgetam",), reason="features, prompts and masks meet in one width", version=2, shrink=_one_width),
     Recipe(families=("levit",), reason="the deepest stage needs more than one token", shrink=_sides(128)),
     Recipe(
         families=("superglue", "lightglue", "efficientloftr"),

@@ -65,7 +65,7 @@ def cut(node: Node, reach: Reach) -> None:
     fields = node.fields
     for stages in [name for name, value in fields.items() if _STAGES.fullmatch(name) and is_counts(value)]:
         fields[stages] = [min(LEAST_LAYERS * reach.periods, depth) for depth in fields[stages]]
-    for total in sorted({value for name, value in fields.items() if _is_depth(fields, name, value)}, reverse=True):
+    for total in sorted(_depths(fields), reverse=True):
         cutting = _Cut(total, _kept(fields, total, reach))
         if len(cutting.kept) < total:
             _rewrite(fields, cutting)
@@ -79,12 +79,21 @@ def layer_kinds(fields: dict[str, Any]) -> tuple[list[str], frozenset[str]]:
     """
     found: set[str] = set()
     names: set[str] = set()
-    for total in {value for name, value in fields.items() if _is_depth(fields, name, value)}:
+    for total in _depths(fields):
         telling = _telling(fields, total)
         names |= {*telling, *_tapping(fields, total)}
         kinds = set(_joined(telling, total))
         found |= kinds if len(kinds) <= MOST_KINDS else {f"varied:{sorted(telling)}"}
     return (sorted(found) if names else []), frozenset(names)
+
+
+def _depths(fields: dict[str, Any]) -> set[int]:
+    """Every number of layers a stack of this (sub-)config has; some are told only by a list with each layer's kind."""
+    counted = {value for name, value in fields.items() if _is_depth(fields, name, value)}
+    listed = fields.get("layers_block_type")
+    if isinstance(listed, list) and "num_hidden_layers" not in fields and len(listed) > LEAST_LAYERS:
+        counted.add(len(listed))
+    return counted
 
 
 def _is_depth(fields: dict[str, Any], name: str, value: Any) -> bool:
