@@ -265,7 +265,7 @@ def _allowed(path: tuple[str, ...]) -> bool:
         case ("torch", "nn", "functional", name):
             return name in known.functional
         case ("torch", "ops", "aten", name):
-            return not name.startswith("__") and name.strip("_") not in _REFUSED_OPERATORS
+            return name in known.operators
         case ("torch", "ops", "aten", _, overload):
             return not overload.startswith("_") and overload not in _OF_OPERATORS
         case ("torch", dtype, name):
@@ -276,10 +276,6 @@ def _allowed(path: tuple[str, ...]) -> bool:
             return False
 
 
-_REFUSED_OPERATORS: Final = words(
-    "from_file set set_data record_stream pin_memory local_scalar_dense item print save load lift_fresh to_cpu "
-    "assert_async assert_scalar resize_storage_bytes data"
-)
 _OF_OPERATORS: Final = words(
     "py_impl redispatch decompose op overloads name namespace tags py_kernels has_kernel_for_dispatch_key "
     "has_kernel_for_any_dispatch_key impl dispatch"

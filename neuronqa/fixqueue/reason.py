@@ -48,6 +48,7 @@ class Reason(StrEnum):
     RESULT_KIND = "result-kind"
     BACKWARD = "backward"
     BACKWARD_STRIDES = "backward-strides"
+    BACKWARD_NOT_FINITE = "backward-not-finite"
     NOT_REPEATABLE = "not-repeatable"
     CONTROL_MISSED = "control-missed"
     PERSON_ASKED = "person-asked"
@@ -102,6 +103,7 @@ _TEXTS: Final = {
     Reason.RESULT_KIND: "its result has another shape, dtype or structure than the operator's",
     Reason.BACKWARD: "backward wrong",
     Reason.BACKWARD_STRIDES: "backward wrong for inputs that are not contiguous",
+    Reason.BACKWARD_NOT_FINITE: "backward wrong for NaN or infinity",
     Reason.NOT_REPEATABLE: "the same call gives different results",
     Reason.CONTROL_MISSED: "with it a planted fault is no longer found",
     Reason.PERSON_ASKED: "a person decides on it",

@@ -41,6 +41,14 @@ _OF_VALUES: Final = words(
     "keys get is_floating_point is_signed is_complex itemsize numel"
 )
 """Attributes of the plain values a kernel works with: what `finfo` says, lists, mappings, dtypes and sizes."""
+_REFUSED = words(
+    "from_file set set_data record_stream pin_memory local_scalar_dense item print data assert_async assert_scalar "
+    "assert_tensor_metadata functional_assert_async functional_assert_scalar resize_storage_bytes to_cpu lift_fresh "
+    "retain_grad retains_grad backward requires_grad version output_nr is_leaf fw_primal make_dual unpack_dual sync "
+    "enter_dual_level exit_dual_level propagate_xla_data has_compatible_shallow_copy_type"
+)
+"""Of `torch.ops.aten`, underscores aside: the same of operators, and what tells or changes how a gradient is made."""
+_OPERATOR = re.compile(r"^- func: ([A-Za-z_]\w*)", re.MULTILINE)
 _FUNCTION = re.compile(r"^def ([A-Za-z]\w*)\(", re.MULTILINE)
 _MEMBER = re.compile(r"^    (?:def ([A-Za-z]\w*)\(|([A-Za-z]\w*): [A-Z_])", re.MULTILINE)
 
@@ -53,6 +61,8 @@ class Vocabulary:
     """After `torch.`"""
     functional: frozenset[str]
     """After `torch.nn.functional.`"""
+    operators: frozenset[str]
+    """After `torch.ops.aten.`: PyTorch's native ones, so nothing that a scripted program alone has."""
     attributes: frozenset[str]
     """After any value."""
 
@@ -68,6 +78,8 @@ def vocabulary() -> Vocabulary:
         functions = _FUNCTION.findall((home / "_C" / "_VariableFunctions.pyi").read_text("utf-8"))
         functional = _FUNCTION.findall((home / "nn" / "functional.pyi").read_text("utf-8"))
         functional += _FUNCTION.findall((home / "_C" / "_nn.pyi").read_text("utf-8"))
+        native = home.parent / "torchgen" / "packaged" / "ATen" / "native" / "native_functions.yaml"
+        operators = _OPERATOR.findall(native.read_text("utf-8"))
         tensor = (home / "_C" / "__init__.pyi").read_text("utf-8").partition("\nclass TensorBase")[2]
     except OSError as error:
         raise EnvironmentFault(f"PyTorch has no stubs: {error.strerror}", where=str(error.filename)) from error
@@ -75,5 +87,6 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(
         functions=(frozenset(functions) | _PLAIN | DTYPES) - _OUTWARD,
         functional=frozenset(functional) - _OUTWARD,
+        operators=frozenset(one for one in operators if one.strip("_") not in _REFUSED and not one.startswith("__")),
         attributes=(frozenset(members) - _OUTWARD) | _OF_VALUES,
     )

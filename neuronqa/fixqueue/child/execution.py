@@ -1,4 +1,4 @@
-"""One call of an operator on either side: the same code on the CPU, in double precision and on the device."""
+"""One call of an operator on either side: the same code on the CPU, by every route, and on the device."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from neuronqa.fixqueue.child.capture import overload
 from neuronqa.fixqueue.child.layout import Unpacker
+from neuronqa.fixqueue.kinds import Route
 
 
 @dataclass
@@ -23,16 +24,18 @@ class Seen:
     aliases: list[bool] = field(default_factory=list)
     """Per result: does it share memory with an argument?"""
     changed: list[str] = field(default_factory=list)
-    """Arguments that it may not write into, and did."""
+    """Arguments that its schema says it leaves alone, and that it wrote into. Batch norm does so on the CPU too."""
 
 
 class Execution:
     """A call that is made ready on `device`, then run, then differentiated."""
 
-    def __init__(self, call: Mapping[str, Any], arrays: Mapping[str, Any], device: str, *, widen: bool = False) -> None:
+    def __init__(
+        self, call: Mapping[str, Any], arrays: Mapping[str, Any], device: str, route: Route = Route.PLAIN
+    ) -> None:
         self._call = call
         self._function = overload(call["op"])
-        unpacker = Unpacker(arrays, device, widen=widen)
+        unpacker = Unpacker(arrays, device, route)
         self._args = tuple(unpacker.unpack(call["args"]))
         self._kwargs = {name: unpacker.unpack(value) for name, value in call["kwargs"].items()}
         self.tensors = dict(unpacker.tensors)
@@ -54,6 +57,7 @@ class Execution:
             for name, tensor in self.tensors.items()
             if name not in written and not _same(tensor.detach(), self._before[name])
         ]
+        seen.values |= {f"w{at}": self.tensors[name] for at, name in enumerate(seen.changed)}
         return seen
 
     def differentiable(self) -> list[Tensor]:

@@ -10,8 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neuronqa.fixqueue.kinds import Route
+
 Arrays = dict[str, np.ndarray[Any, Any]]
 
+ROWS: Final = 64
+"""Of :attr:`Route.AMONG`: no vector loop takes more elements at a time."""
 _PADDING: Final = 7919
 """Lies between the elements of what is not contiguous, for a kernel that reads past them to trip over."""
 _HALVES: Final = (torch.bfloat16, torch.float16)
@@ -75,12 +79,12 @@ def host(value: Tensor) -> np.ndarray[Any, Any]:
 
 
 class Unpacker:
-    """Makes the arguments of one call again, on `device`; in double precision if `widen`."""
+    """Makes the arguments of one call again, on `device`, for one of the ways there are."""
 
-    def __init__(self, arrays: Mapping[str, Any], device: str, *, widen: bool = False) -> None:
+    def __init__(self, arrays: Mapping[str, Any], device: str, route: Route = Route.PLAIN) -> None:
         self._arrays = arrays
         self._device = device
-        self._widen = widen
+        self._route = route
         self.tensors: dict[str, Tensor] = {}
 
     def unpack(self, value: Any) -> Any:
@@ -102,13 +106,18 @@ class Unpacker:
 
     def _special(self, text: str) -> Any:
         value = getattr(torch, text)
-        return torch.float64 if self._widen and isinstance(value, torch.dtype) and value.is_floating_point else value
+        wide = self._route is Route.DOUBLE and isinstance(value, torch.dtype) and value.is_floating_point
+        return torch.float64 if wide else value
 
     def _tensor(self, said: Mapping[str, Any]) -> Tensor:
         values = torch.from_numpy(np.array(self._arrays[said["tensor"]])).to(getattr(torch, said["dtype"]))
-        if self._widen and values.is_floating_point():
+        if self._route is Route.DOUBLE and values.is_floating_point():
             values = values.double()
-        placed = laid_out(values, said["size"], said["stride"], said["offset"], self._device)
+        step = 2 if self._route is Route.APART else 1
+        stride, offset = [step * one for one in said["stride"]], step * said["offset"]
+        placed = laid_out(values, said["size"], stride, offset, self._device)
+        if self._route is Route.AMONG and placed.dim():
+            placed = placed.repeat(ROWS, *[1] * placed.dim())
         return placed.detach().requires_grad_(bool(said["grad"]))
 
 

@@ -16,6 +16,8 @@ from neuronqa.fixqueue.kinds import Kind
 _TILE: Final = 131
 """Just over what a tile of the device holds."""
 
+_SPECIAL: Final = (float("nan"), float("inf"), float("-inf"), -0.0, 0.0)
+
 Change = Callable[[Tensor, random.Random], Tensor]
 
 
@@ -26,6 +28,7 @@ def varied(made: Made, dtype: torch.dtype, generator: random.Random) -> Iterator
     yield Kind.STRIDES, _mapped(_mapped(plain, _fresh, generator), _strided, generator)
     yield Kind.STRIDES, _mapped(_mapped(plain, _fresh, generator), transposed, generator)
     yield Kind.NOT_FINITE, _mapped(plain, _not_finite, generator)
+    yield Kind.NOT_FINITE, _mapped(plain, _half_special, generator)
     yield Kind.TIES, _mapped(plain, _rounded, generator)
     yield Kind.LARGE, _mapped(plain, lambda tensor, _: _scaled(tensor, 300.0), generator)
     yield Kind.SMALL, _mapped(plain, lambda tensor, _: _scaled(tensor, 1e-3), generator)
@@ -84,12 +87,22 @@ def transposed(tensor: Tensor, generator: random.Random | None = None) -> Tensor
 
 
 def _not_finite(tensor: Tensor, generator: random.Random) -> Tensor:
+    """A few of its numbers are special."""
     if not tensor.is_floating_point() or not tensor.numel():
         return tensor
     flat = tensor.clone().reshape(-1)
-    for value in (float("nan"), float("inf"), float("-inf"), -0.0, 0.0):
+    for value in _SPECIAL:
         flat[generator.randrange(flat.numel())] = value
     return flat.reshape(tensor.shape)
+
+
+def _half_special(tensor: Tensor, generator: random.Random) -> Tensor:
+    """Half of its numbers are special, so that in several arguments they meet, and meet plain ones of any size."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return tensor
+    seeded = _seeded(generator)
+    special = torch.tensor(_SPECIAL, dtype=tensor.dtype)[torch.randint(len(_SPECIAL), tensor.shape, generator=seeded)]
+    return torch.where(torch.rand(tensor.shape, generator=seeded) < 0.5, special, tensor)
 
 
 def _rounded(tensor: Tensor, generator: random.Random) -> Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neuronqa.fixqueue import compare
+from neuronqa.fixqueue.kinds import Route
 from neuronqa.fixqueue.reason import Reason
 
 EXACT = np.linspace(-2, 2, 12)
@@ -25,8 +26,8 @@ def judged(
     **seen: Any,
 ) -> Reason | None:
     call = {"id": 0, "kind": kind, "op": named}
-    expected = {"values": {op: WHAT}, "gradients": {"g0": WHAT}, "aliases": [False]}
-    said = {**expected, "error": "", "fell_back": [], "operators": 3, "changed": 0, "repeats": True, **seen}
+    expected = {"values": {op: WHAT}, "gradients": {"g0": WHAT}, "aliases": [False], "changed": []}
+    said = {**expected, "error": "", "fell_back": [], "operators": 3, "repeats": True, **seen}
     wanted = {
         f"0/{side}/{name}": EXACT if side == "exact" else SINGLE for side in ("cpu", "exact") for name in (op, "g0")
     }
@@ -55,7 +56,7 @@ def test_what_rounds_as_the_cpu_does_is_right() -> None:
         ({"error": "RuntimeError"}, Reason.RAISES),
         ({"error": "RuntimeError", "kind": "empty"}, Reason.EMPTY),
         ({"fell_back": ["aten::maximum"]}, Reason.FALLS_BACK),
-        ({"changed": 1}, Reason.CHANGES_INPUTS),
+        ({"changed": ["0/1"]}, Reason.CHANGES_INPUTS),
         ({"aliases": [True]}, Reason.ALIASES),
         ({"repeats": False}, Reason.NOT_REPEATABLE),
         ({"operators": 5000}, Reason.TOO_SLOW),
@@ -73,10 +74,45 @@ def test_a_result_that_is_two_percent_off_is_wrong_in_single_and_ten_in_half_pre
     assert not compare.close(EXACT * (1.1 if wide else 1.02), EXACT, EXACT, dtype)
 
 
-def test_what_a_backward_operator_makes_of_nan_is_nobodys_promise() -> None:
+def of_routes(ours: Any, **routes: Any) -> bool:
+    return compare.close_to_one(np.array(ours), {Route(name): np.array(one) for name, one in routes.items()}, "float32")
+
+
+NAN, INF = float("nan"), float("inf")
+AGREEING = {route: [1.0, NAN, INF, -2.0] for route in ("cpu", "exact", "apart")}
+TORN = {"cpu": [0.0, NAN], "exact": [0.0, NAN], "apart": [1.5, NAN]}
+
+
+@pytest.mark.parametrize(
+    ("ours", "right"),
+    [
+        ([1.0, NAN, INF, -2.0], True),
+        ([1.0000001, NAN, INF, -2.0], True),
+        ([1.0, 0.0, INF, -2.0], False),
+        ([1.0, NAN, NAN, -2.0], False),
+        ([1.0, NAN, -INF, -2.0], False),
+        ([NAN, NAN, INF, -2.0], False),
+        ([0.98, NAN, INF, -2.0], False),
+        ([NAN] * 4, False),
+        ([0.0] * 4, False),
+    ],
+)
+def test_where_the_routes_of_the_cpu_agree_nothing_else_is_right(ours: list[float], right: bool) -> None:
+    assert of_routes(ours, **AGREEING) is right
+
+
+@pytest.mark.parametrize(
+    ("ours", "right"),
+    [([0.0, NAN], True), ([1.5, NAN], True), ([0.75, NAN], False), ([NAN, NAN], False), ([0.0, 0.0], False)],
+)
+def test_where_they_do_not_either_is_right_and_nothing_between(ours: list[float], right: bool) -> None:
+    assert of_routes(ours, **TORN) is right
+
+
+def test_a_backward_operator_is_compared_where_inputs_are_not_finite() -> None:
     wrong = np.where(SINGLE > 1, np.nan, SINGLE)
-    assert judged(wrong, kind="not-finite", named="aten::hardtanh_backward") is None
-    assert judged(wrong, named="aten::hardtanh_backward") is Reason.VALUES
+    assert judged(wrong, kind="not-finite", named="aten::hardtanh_backward") is Reason.NOT_FINITE
+    assert judged(gradient=wrong, kind="not-finite") is Reason.BACKWARD_NOT_FINITE
 
 
 def test_nothing_is_compared_to_nothing() -> None:
