@@ -158,7 +158,7 @@ def open_sweep(
 def summary(**changes: Any) -> dict[str, Any]:
     return {
         "audit": {"drawn": 0, "disagreed": 0, "bound": 1.0},
-        "controls": {"planted": 0, "caught": 0},
+        "controls": {"planted": 0, "judged": 0, "caught": 0},
         "withheld": {},
         "planned": 0,
         "reuse": {"spared": 0, "drawn": 0, "disagreed": 0, "disagreeing": []},

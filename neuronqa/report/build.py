@@ -18,7 +18,7 @@ from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput
 from neuronqa.report import value
 from neuronqa.report.beside import beside
-from neuronqa.report.value import Report, Waived
+from neuronqa.report.value import Controls, Report, Waived
 from neuronqa.sweep.standings import Standings, standings
 from neuronqa.triage.analysis import preview
 from neuronqa.triage.settle import triage
@@ -89,8 +89,7 @@ def _report(db: Connection, row: SweepRow, settled: Standings) -> Report:
         at_fault=value.count_at_fault(counted),
         evidence=dict(evidence),
         flattering=value.flattering(policy, counted),
-        controls_planted=summary["controls"]["planted"],
-        controls_caught=summary["controls"]["caught"],
+        controls=Controls(**summary["controls"]),
         audit_drawn=summary["audit"]["drawn"],
         audit_disagreed=summary["audit"]["disagreed"],
         audit_bound=bound,

@@ -34,13 +34,10 @@ def render(report: Report, verdict: Verdict | None = None) -> str:
 def _head(report: Report) -> list[str]:
     catalog = report.catalog
     source = "synthetic: generated here, not the Hub's list" if catalog.source is Source.SYNTHETIC else catalog.source
-    missed = report.controls_planted - report.controls_caught
     registered = f"Of {catalog.registered:,} entries registered in **{safe(catalog.name)}** (source: {source})"
     device = f"{safe(report.device)}, profile {safe(report.profile)}, build `{report.build[:12]}`"
     policy = f"policy {safe(report.policy.name)}{' (narrowed: partial)' if report.partial else ''}"
-    controls = (
-        f"{report.controls_caught} of {report.controls_planted} caught{f' (**{missed} missed**)' if missed else ''}"
-    )
+    controls = f"**{report.controls}**" if report.controls.missed else str(report.controls)
     audit = f"{report.audit_disagreed} of {report.audit_drawn} inherited verdicts disagreed"
     lines = [
         f"## NeuronQA: {span(report.honest)} green",

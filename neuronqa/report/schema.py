@@ -111,7 +111,7 @@ SCHEMA: Final[dict[str, Any]] = {
             "at_fault": _map(COUNT, _one_of(AtFault)),
             "evidence": _map(COUNT, _one_of(Evidence)),
             "flattering": _map(SHARE),
-            "controls": _object({"planted": COUNT, "caught": COUNT}),
+            "controls": _object({"planted": COUNT, "judged": COUNT, "caught": COUNT}),
             "audit": _object({"drawn": COUNT, "disagreed": COUNT, "bound": SHARE}),
             "reuse": _object({"spared": COUNT, "drawn": COUNT, "disagreed": COUNT}),
             "workloads": _object({"planned": COUNT, "executed": COUNT, "complete": COUNT, "inherited": COUNT}),

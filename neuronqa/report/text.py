@@ -114,11 +114,9 @@ def _trust(report: Report) -> RenderableType:
     grid.add_row("device", escape(f"{report.device}, profile {report.profile}, build {report.build[:12]}"))
     narrowed = "  (narrowed: the headline is partial)" if report.partial else ""
     grid.add_row("policy", escape(f"{report.policy.name} ({report.policy.sha256[:12]}){narrowed}"))
-    missed = report.controls_planted - report.controls_caught
-    grid.add_row(
-        "controls",
-        Text(f"{report.controls_caught} of {report.controls_planted} caught", style="red" if missed else "green"),
-    )
+    controls = report.controls
+    style = "red" if controls.missed else "" if controls.unjudged else "green"
+    grid.add_row("controls", Text(str(controls), style=style))
     grid.add_row(
         "audit",
         f"{report.audit_drawn} inherited workloads executed after all, {report.audit_disagreed} disagreed "

@@ -71,6 +71,30 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Controls:
+    """Planted faults and good twins of a sweep."""
+
+    planted: int
+    judged: int
+    caught: int
+
+    @property
+    def missed(self) -> int:
+        return self.judged - self.caught
+
+    @property
+    def unjudged(self) -> int:
+        """Not reached before the end; what they would have guarded is withheld all the same."""
+        return self.planted - self.judged
+
+    def __str__(self) -> str:
+        """`9 of 19 caught, 1 missed, 9 not judged`"""
+        parts = [f"{self.caught} of {self.planted} caught"]
+        parts += [f"{n} {what}" for n, what in ((self.missed, "missed"), (self.unjudged, "not judged")) if n]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """One sweep, judged."""
 
@@ -95,8 +119,7 @@ class Report:
     """Entries by who has to act on the outcome that keeps them off; entries that were not run are not in it."""
     evidence: Mapping[Evidence, int]
     flattering: tuple[Flattering, ...]
-    controls_planted: int
-    controls_caught: int
+    controls: Controls
     audit_drawn: int
     audit_disagreed: int
     audit_bound: float
@@ -261,7 +284,7 @@ def to_json(report: Report, verdict: Verdict | None = None) -> dict[str, Any]:
         "at_fault": {who.value: n for who, n in report.at_fault.items()},
         "evidence": {kind.value: n for kind, n in report.evidence.items()},
         "flattering": {rate.name: rate.rate for rate in report.flattering},
-        "controls": {"planted": report.controls_planted, "caught": report.controls_caught},
+        "controls": asdict(report.controls),
         "audit": {"drawn": report.audit_drawn, "disagreed": report.audit_disagreed, "bound": report.audit_bound},
         "reuse": {"spared": report.reused, "drawn": report.redone, "disagreed": report.redone_disagreed},
         "workloads": {

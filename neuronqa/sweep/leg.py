@@ -89,7 +89,11 @@ class Leg:
         checked = audit(policy, groups, audited, findings, ran_for(groups, findings))
         return {
             "audit": {"drawn": checked.drawn, "disagreed": checked.disagreed, "bound": checked.bound},
-            "controls": {"planted": len(self._planted), "caught": sum(v.caught for v in verdicts)},
+            "controls": {
+                "planted": len(self._planted),
+                "judged": len(verdicts),
+                "caught": sum(v.caught for v in verdicts),
+            },
             "withheld": {rung.value: why for rung, why in control_pool.withheld(self._planted, verdicts).items()},
             "planned": self._planned,
             "refused nodes": dict(self._fleet.refused),

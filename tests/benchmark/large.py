@@ -251,7 +251,7 @@ def _header(name: str, plan_id: int, policy: Policy) -> SweepHeader:
 def _summary(planned: int) -> dict[str, Any]:
     return {
         "audit": {"drawn": 300, "disagreed": 0, "bound": 0.01},
-        "controls": {"planted": 0, "caught": 0},
+        "controls": {"planted": 0, "judged": 0, "caught": 0},
         "withheld": {},
         "planned": planned,
         "reuse": {"spared": 0, "drawn": 0, "disagreed": 0, "disagreeing": []},

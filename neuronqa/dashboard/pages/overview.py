@@ -21,6 +21,7 @@ from neuronqa.domain.ladder import Gate, Weight
 from neuronqa.domain.outcome import Rung
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput
+from neuronqa.report.value import Controls
 
 FAMILIES: Final = 30
 SHOWN: Final = 8
@@ -59,6 +60,7 @@ def page(scope: Scope) -> View:
         },
         show={
             "trust": trust,
+            "controls": Controls(**trust["controls"]) if trust["controls"] else None,
             "weight": weight,
             "lanes": found,
             "lane": lane,
@@ -108,13 +110,11 @@ def trust_of(row: SweepRow) -> dict[str, Any]:
     """What the rates of a sweep rest on."""
     summary = row.summary or {}
     audit = summary.get("audit", {})
-    controls = summary.get("controls", {})
     return {
         "catalog": row.catalog.name,
         "source": row.catalog.source.value,
         "registered": row.catalog.registered,
-        "controls_planted": controls.get("planted"),
-        "controls_caught": controls.get("caught"),
+        "controls": summary.get("controls"),
         "audit_drawn": audit.get("drawn"),
         "audit_disagreed": audit.get("disagreed"),
         "audit_bound": audit.get("bound"),

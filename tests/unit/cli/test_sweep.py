@@ -33,7 +33,7 @@ KEYS: dict[str, set[str]] = {
     "catalog": {"name", "source", "sha256", "registered"},
     "policy": {"name", "sha256"},
     "device": {"name", "profile", "build"},
-    "controls": {"planted", "caught"},
+    "controls": {"planted", "judged", "caught"},
     "workloads": {"planned", "executed", "complete", "inherited"},
 }
 """What the published JSON holds at least, below its own keys."""

@@ -289,7 +289,7 @@ def test_controls_run_once_in_a_sweep_and_withhold_what_they_missed(
     for _ in range(2):
         one.leg(script)
         assert one.attempts()["host", "control"] == 1
-        assert one.summary["controls"] == {"planted": 1, "caught": int(caught)}
+        assert one.summary["controls"] == {"planted": 1, "judged": 1, "caught": int(caught)}
         assert one.summary["withheld"] == ({} if caught else {"parity": "control planted was judged parity:nan"})
 
 
@@ -297,7 +297,7 @@ def test_a_control_never_judged_withholds(place: Callable[..., Place], monkeypat
     one = place(budget_s=0.001)
     monkeypatch.setattr(controls, "load_controls", lambda *_: [PLANTED])
     one.leg()
-    assert one.summary["controls"] == {"planted": 1, "caught": 0}
+    assert one.summary["controls"] == {"planted": 1, "judged": 0, "caught": 0}
     assert one.summary["withheld"] == {"parity": "control planted was not judged"}
 
 
