@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from neuronqa.fixqueue.child.capture import overload
-from neuronqa.fixqueue.child.layout import Unpacker
+from neuronqa.fixqueue.child.layout import Unpacker, tensors_of
 from neuronqa.fixqueue.kinds import Route
 
 
@@ -35,7 +35,7 @@ class Execution:
     ) -> None:
         self._call = call
         self._function = overload(call["op"])
-        unpacker = Unpacker(arrays, device, route)
+        unpacker = Unpacker(arrays, device, route, scalars=not any(said["size"] for said in tensors_of(call)))
         self._args = tuple(unpacker.unpack(call["args"]))
         self._kwargs = {name: unpacker.unpack(value) for name, value in call["kwargs"].items()}
         self.tensors = dict(unpacker.tensors)

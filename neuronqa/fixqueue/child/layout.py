@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -78,13 +78,28 @@ def host(value: Tensor) -> np.ndarray[Any, Any]:
     return np.array(plain.contiguous().numpy())
 
 
+def tensors_of(call: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What is said of each tensor among the arguments of a packed call."""
+    rest: list[Any] = [call["args"], *call["kwargs"].values()]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, list):
+            rest += value
+        elif isinstance(value, dict) and "tensor" in value:
+            yield value
+
+
 class Unpacker:
     """Makes the arguments of one call again, on `device`, for one of the ways there are."""
 
-    def __init__(self, arrays: Mapping[str, Any], device: str, route: Route = Route.PLAIN) -> None:
+    def __init__(
+        self, arrays: Mapping[str, Any], device: str, route: Route = Route.PLAIN, *, scalars: bool = False
+    ) -> None:
+        """`scalars`: no tensor of the call has a dimension."""
         self._arrays = arrays
         self._device = device
         self._route = route
+        self._scalars = scalars
         self.tensors: dict[str, Tensor] = {}
 
     def unpack(self, value: Any) -> Any:
@@ -116,7 +131,7 @@ class Unpacker:
         step = 2 if self._route is Route.APART else 1
         stride, offset = [step * one for one in said["stride"]], step * said["offset"]
         placed = laid_out(values, said["size"], stride, offset, self._device)
-        if self._route is Route.AMONG and placed.dim():
+        if self._route is Route.AMONG and (placed.dim() or self._scalars):
             placed = placed.repeat(ROWS, *[1] * placed.dim())
         return placed.detach().requires_grad_(bool(said["grad"]))
 

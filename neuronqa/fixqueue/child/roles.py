@@ -20,7 +20,7 @@ from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.observation import Placement
 from neuronqa.fixqueue.child.capture import Made, calls
 from neuronqa.fixqueue.child.execution import Execution, writes
-from neuronqa.fixqueue.child.layout import Arrays, NotPortable, Packer, host
+from neuronqa.fixqueue.child.layout import Arrays, NotPortable, Packer, host, tensors_of
 from neuronqa.fixqueue.child.routes import along, others
 from neuronqa.fixqueue.child.vary import transposed, varied
 from neuronqa.fixqueue.kinds import Kind, Route
@@ -114,7 +114,7 @@ def _expected(
     gradients, exact = _differentiated(call, arrays, cpu)
     if not gradients:
         call["cotangents"] = []
-        for said in _tensors_of(call):
+        for said in tensors_of(call):
             said["grad"] = False
     number = call["id"]
     answer: dict[str, Any] = {"id": number, "values": {}, "gradients": {}, "aliases": seen.aliases}
@@ -151,16 +151,6 @@ def _cotangents(call: Mapping[str, Any], cpu: Execution, arrays: Arrays, generat
     packed = Packer(arrays, f"{call['id']}/c").pack(drawn)
     cpu.take(drawn)
     return list(packed)
-
-
-def _tensors_of(call: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    rest: list[Any] = [call["args"], *call["kwargs"].values()]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, list):
-            rest += value
-        elif isinstance(value, dict) and "tensor" in value:
-            yield value
 
 
 def kind_of(value: Any) -> Any:
@@ -230,7 +220,7 @@ def _applied(
 def _repeats(call: Mapping[str, Any], arrays: Arrays, device: Any, actual: Arrays) -> bool:
     """Does the same call give the same bits, where nobody wants a gradient of it?"""
     bare = copy.deepcopy(dict(call))
-    for said in _tensors_of(bare):
+    for said in tensors_of(bare):
         said["grad"] = False
     again = Execution(bare, arrays, device.torch_device.type).forward()
     return all(

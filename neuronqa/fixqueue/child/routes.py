@@ -43,7 +43,11 @@ def along(call: Mapping[str, Any], arrays: Arrays, route: Route) -> Arrays:
         if call["cotangents"]:
             seen |= run.backward()
     tensors = {name: host(value) for name, value in seen.items() if isinstance(value, Tensor)}
-    return {name: value[0] for name, value in tensors.items() if value.ndim} if route is Route.AMONG else tensors
+    return (
+        {name: np.asarray(value[0]) for name, value in tensors.items() if value.ndim}
+        if route is Route.AMONG
+        else tensors
+    )
 
 
 def _finite(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
