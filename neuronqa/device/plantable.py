@@ -14,6 +14,8 @@ NUMERIC: Final = (Check.PARITY, Check.TRAIN)
 SHORT_S: Final = 8.0
 _ENDLESS: Final = ("hang", "slow", "compiler-hang")
 _LONG_S: Final = 60.0
+_FATAL: Final = ("segfault", "abort", "killed", "exit", "leak", *_ENDLESS)
+"""Kinds of operators' faults that a process does not outlive, or not as it was."""
 _BETWEEN: Final = ("late-write",)
 """Kinds that act between operators: what they wrote over is to blame, or the call during which they wrote."""
 _DOSES: Final[Mapping[str, tuple[Mapping[str, float], ...]]] = {
@@ -65,6 +67,7 @@ def _simulated(mode: Mode) -> tuple[Plant, ...]:
             numeric=kind.check is None or kind.check in NUMERIC,
             culprit=f"{MEMORY}|{kind.op}" if kind.name in _BETWEEN else "",
             deadline_s=SHORT_S if kind.name in _ENDLESS else _LONG_S,
+            removable=mode is Mode.EAGER and kind.name not in _FATAL,
         )
         for kind in KINDS.values()
         if mode in kind.modes

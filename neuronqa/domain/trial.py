@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
+from neuronqa.domain.observation import OpUse
 from neuronqa.domain.outcome import AtFault, Check, Outcome, Standing
 
 EFFECTIVE: Final = 2.0
@@ -46,10 +47,16 @@ class Plant:
     culprit: str = ""
     """What a search has to name, if not the operator: a fault that acts between operators is none's."""
     deadline_s: float = 60.0
+    removable: bool = False
+    """Does the process it is planted in outlive it, and forget it when it is taken out?"""
 
     @property
     def good(self) -> bool:
         return not self.check
+
+    def acts(self, used: Iterable[OpUse]) -> bool:
+        """Does a run with these operators use one it acts on? A plant without operators acts on every run."""
+        return not self.op or any(matches(self.op, use.op) for use in used)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from neuronqa.checks import effect
 from neuronqa.checks.seen import Reference
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.case import Mode, Variant
 from neuronqa.domain.finding import Finding
-from neuronqa.domain.observation import MEMORY, WEIGHT_FILE, Exit, Observation
-from neuronqa.domain.outcome import Check, Standing
+from neuronqa.domain.observation import WEIGHT_FILE, Exit
+from neuronqa.domain.outcome import Standing
 from neuronqa.domain.policy import Limits, Thresholds
-from neuronqa.domain.trial import NOTHING, Plant, Trial, matches
+from neuronqa.domain.trial import NOTHING, Plant, Trial
 from neuronqa.domain.workload import Workload
-from neuronqa.worker import folders
+from neuronqa.worker import folders, planting
 from neuronqa.worker.actor import outfit
-from neuronqa.worker.exchange import Arrays, read_arrays, read_observation, read_tensors
+from neuronqa.worker.exchange import read_arrays, read_observation, read_tensors
 from neuronqa.worker.judge import judge_device, judge_reference
+from neuronqa.worker.judged import JudgedRun, moved
 from neuronqa.worker.runner import doubtful, steps_in_doubt
 from neuronqa.worker.supervisor import Supervisor
 
 SEARCH_S: Final = 20.0
+PLAIN_S: Final = 60.0
+TRIAL_S: Final = 30.0
+"""Together the deadline of a process with so many plants; most take one second."""
 MEMORY_MB: Final = 3072
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A device run and what it left."""
-
-    findings: tuple[Finding, ...]
-    observation: Observation | None
-    arrays: Arrays
-
-    @property
-    def outcomes(self) -> dict[str, str]:
-        return {one.check.value: str(one.outcome) for one in self.findings}
-
-    @property
-    def blamed(self) -> str:
-        """The operator parity, or else training, names; or the memory that changed between two."""
-        details = [one.outcome.detail for one in self.findings if one.check in (Check.PARITY, Check.TRAIN)]
-        return next((one for one in details if "::" in one or one.startswith(MEMORY)), "")
 
 
 @dataclass
@@ -59,7 +44,7 @@ class _Ground:
     steps: int
     reference: Reference | None = None
     """None where it is not fit to compare with."""
-    plain: dict[Mode, _Run] = field(default_factory=dict)
+    plain: dict[Mode, JudgedRun] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -89,16 +74,20 @@ class Certifier:
         ground = self._ground_of(workload, variant)
         if ground.reference is None:
             return
-        nothing = Plant(kind=NOTHING, op="")
-        plain = ground.plain.get(variant.mode)
-        if plain is None:
-            plain = ground.plain[variant.mode] = self._run(ground, variant, nothing)
+        plain, rows = self._in_turn(ground, variant, plants)
+        nothing = _trial(ground, variant, plain, Plant(kind=NOTHING, op=""))
         if _is_right(self._order):
-            yield self._twin(nothing, workload, variant, plain)
-        if plain.observation is None or plain.outcomes["run"] != "run:pass":
+            yield replace(nothing, plain={}, found=plain.outcomes, blamed=plain.blamed)
+        if plain.observation is None or not plain.finished:
             return
-        for plant in plants:
-            yield self._trial(ground, ground.reference, variant, plain, plant)
+        for number, plant in enumerate(plants):
+            trial = _trial(ground, variant, plain, plant)
+            if not trial.acted:
+                yield trial
+            elif number in rows:
+                yield _with(trial, **rows[number])
+            else:
+                yield self._alone(ground, ground.reference, variant, plain, trial)
 
     def _ground_of(self, workload: Workload, variant: Variant) -> _Ground:
         """The ground of the last call, if that is the one; else a new one, and the last is cleared away."""
@@ -117,66 +106,73 @@ class Certifier:
             ground.reference = self._measured(ground.folder, eager)
         return ground
 
-    def _trial(self, ground: _Ground, reference: Reference, variant: Variant, plain: _Run, plant: Plant) -> Trial:
-        acted = _acts(plant, plain.observation)
-        workload = ground.workload
-        trial = Trial(
-            plant=plant,
-            family=workload.spec.family,
-            workload=workload.hash,
-            variant=str(variant),
-            acted=acted,
-            effect=0.0,
-            plain=plain.outcomes,
-            found={},
-        )
-        if not acted:
-            return trial
-        started = time.monotonic()
-        faulty = self._run(ground, variant, plant)
-        return replace(
+    def _in_turn(
+        self, ground: _Ground, variant: Variant, plants: Sequence[Plant]
+    ) -> tuple[JudgedRun, dict[int, dict[str, Any]]]:
+        """The run without a plant, and by number what came of every plant that acts and that a process outlived."""
+        rows: dict[int, dict[str, Any]] = {}
+        waiting = [number for number, plant in enumerate(plants) if plant.removable]
+        while waiting or variant.mode not in ground.plain:
+            asked = [{"op": plants[number].op, "fault": dict(plants[number].fault)} for number in waiting]
+            run, made = self._planting(ground, variant, asked)
+            ground.plain.setdefault(variant.mode, run)
+            rows |= {number: row for number, row in zip(waiting, made[1:], strict=False) if row}
+            waiting = waiting[len(made) :] if made else []  # the next one is what ended the process, if anything did
+        return ground.plain[variant.mode], rows
+
+    def _planting(
+        self, ground: _Ground, variant: Variant, asked: Sequence[dict[str, Any]]
+    ) -> tuple[JudgedRun, list[dict[str, Any]]]:
+        out = ground.home / f"planting-{next(self._numbers)}"
+        request = {
+            **self._request(ground, variant, self._order),
+            "thresholds": asdict(self._thresholds),
+            "seconds": SEARCH_S,
+            "plants": list(asked),
+            "out": str(out),
+        }
+        left = self._supervisor.run("planting", request, _limits(PLAIN_S + TRIAL_S * len(asked)))
+        rows = planting.read_trials(out)
+        run = self._judged(ground, variant, self._order, planting.ENDED if rows else left, out)
+        folders.remove(out)
+        return run, rows
+
+    def _alone(self, ground: _Ground, reference: Reference, variant: Variant, plain: JudgedRun, trial: Trial) -> Trial:
+        """In a process of its own."""
+        plant, started = trial.plant, time.monotonic()
+        out = ground.home / f"device-{next(self._numbers)}"
+        order = replace(self._order, fault=dict(plant.fault) or None)
+        request = {**self._request(ground, variant, order), "out": str(out)}
+        left = self._supervisor.run("device", request, _limits(plant.deadline_s))
+        faulty = self._judged(ground, variant, order, left, out)
+        folders.remove(out)
+        return _with(
             trial,
-            effect=self._effect(reference, variant, plain, faulty) if plant.numeric else float("inf"),
-            found=faulty.outcomes,
+            outcomes=faulty.outcomes,
             blamed=faulty.blamed,
+            effect=moved(reference, variant, self._thresholds, plain, faulty),
             seconds=time.monotonic() - started,
         )
 
-    def _twin(self, nothing: Plant, workload: Workload, variant: Variant, plain: _Run) -> Trial:
-        return Trial(
-            plant=nothing,
-            family=workload.spec.family,
-            workload=workload.hash,
-            variant=str(variant),
-            acted=True,
-            effect=0.0,
-            plain={},
-            found=plain.outcomes,
-            blamed=plain.blamed,
-        )
-
-    def _run(self, ground: _Ground, variant: Variant, plant: Plant) -> _Run:
-        number = next(self._numbers)
-        reference = ground.folder
-        out, search = ground.home / f"device-{number}", ground.home / f"search-{number}"
-        order = replace(self._order, fault=dict(plant.fault) or None)
-        asked = {**ground.request(variant), "order": order.to_json(), "reference": str(reference)}
-        left = self._supervisor.run("device", {**asked, "out": str(out)}, _limits(plant.deadline_s))
-        findings = self._judge(reference, out, left, variant)
+    def _judged(self, ground: _Ground, variant: Variant, order: BuildOrder, left: Exit, out: Path) -> JudgedRun:
+        """What a run left in `out`; where that leaves doubt, with the operator to blame."""
+        findings = self._judge(ground.folder, out, left, variant)
         if doubtful(variant, findings):
+            search = ground.home / f"search-{next(self._numbers)}"
             more = {
                 "thresholds": asdict(self._thresholds),
                 "seconds": SEARCH_S,
                 "steps": steps_in_doubt(findings, self._thresholds),
                 "out": str(search),
             }
-            found = self._supervisor.run("deviation", {**asked, **more}, _limits())
+            found = self._supervisor.run("deviation", {**self._request(ground, variant, order), **more}, _limits())
             if found.done and not found.fault:
-                findings = self._judge(reference, out, left, variant, search)
-        run = _Run(findings, read_observation(out), read_tensors(out))
-        for used in (out, search):
-            folders.remove(used)
-        return run
+                findings = self._judge(ground.folder, out, left, variant, search)
+            folders.remove(search)
+        return JudgedRun(findings, read_observation(out), read_tensors(out))
+
+    def _request(self, ground: _Ground, variant: Variant, order: BuildOrder) -> dict[str, Any]:
+        return {**ground.request(variant), "order": order.to_json(), "reference": str(ground.folder)}
 
     def _judge(
         self, reference: Path, out: Path, left: Exit, variant: Variant, search: Path | None = None
@@ -189,12 +185,25 @@ class Certifier:
         weights = read_arrays(folder / WEIGHT_FILE)
         return Reference.of(observation, read_tensors(folder), weights, variant.dtype, self._thresholds)
 
-    def _effect(self, reference: Reference, variant: Variant, plain: _Run, faulty: _Run) -> float:
-        """Infinite where the faulty run did not get as far as the plain one."""
-        if faulty.outcomes["run"] != "run:pass":
-            return float("inf")
-        tensors = effect.of_tensors(reference, plain.arrays, faulty.arrays)
-        return max(tensors, effect.of_curves(reference, plain.arrays, faulty.arrays, variant.dtype, self._thresholds))
+
+def _trial(ground: _Ground, variant: Variant, plain: JudgedRun, plant: Plant) -> Trial:
+    """What is known beforehand."""
+    return Trial(
+        plant=plant,
+        family=ground.workload.spec.family,
+        workload=ground.workload.hash,
+        variant=str(variant),
+        acted=plant.acts(plain.observation.ops if plain.observation is not None else ()),
+        effect=0.0,
+        plain=plain.outcomes,
+        found={},
+    )
+
+
+def _with(trial: Trial, *, outcomes: Mapping[str, str], blamed: str, effect: float, seconds: float) -> Trial:
+    """And what came of it."""
+    effect = effect if trial.plant.numeric else math.inf
+    return replace(trial, found=outcomes, blamed=blamed, effect=effect, seconds=seconds)
 
 
 def _is_right(order: BuildOrder) -> bool:
@@ -204,10 +213,3 @@ def _is_right(order: BuildOrder) -> bool:
 
 def _limits(deadline_s: float = 60.0) -> Limits:
     return Limits(deadline_s=deadline_s, memory_mb=MEMORY_MB)
-
-
-def _acts(plant: Plant, plain: Observation | None) -> bool:
-    """Does the plain run use an operator the plant acts on? A plant without operators acts on every run."""
-    if not plant.op:
-        return True
-    return plain is not None and any(matches(plant.op, use.op) for use in plain.ops)

@@ -54,24 +54,34 @@ def judge_device(
     `search` is the folder of a search for the operator to blame, made after parity failed; `second` what a reference
     bundle holds.
     """
-    asked = [check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant)]
     known, tensors = read_observation(reference), read_tensors(reference)
     if known is None or not references.fit(known, tensors):
-        return tuple(blocked(check, Check.REFERENCE) for check in asked)
+        return tuple(blocked(check, Check.REFERENCE) for check in asked_of(variant))
     weights = read_arrays(reference / WEIGHT_FILE)
-    seen = Seen(
-        reference=Reference.of(known, tensors, weights, variant.dtype, thresholds),
-        device=read_observation(device),
-        arrays=read_tensors(device),
-        left=left,
-        variant=variant,
-        thresholds=thresholds,
-        search=read_observation(search) if search is not None else None,
-        search_arrays=read_tensors(search) if search is not None else {},
-        second=_second(second) if second is not None else None,
+    return judge_seen(
+        Seen(
+            reference=Reference.of(known, tensors, weights, variant.dtype, thresholds),
+            device=read_observation(device),
+            arrays=read_tensors(device),
+            left=left,
+            variant=variant,
+            thresholds=thresholds,
+            search=read_observation(search) if search is not None else None,
+            search_arrays=read_tensors(search) if search is not None else {},
+            second=_second(second) if second is not None else None,
+        )
     )
+
+
+def judge_seen(seen: Seen) -> tuple[Finding, ...]:
+    """The same of what was read already, beside a fit reference."""
     judges = device_checks()
-    return tuple(judges[check](seen) for check in asked)
+    return tuple(judges[check](seen) for check in asked_of(seen.variant))
+
+
+def asked_of(variant: Variant) -> tuple[Check, ...]:
+    """The checks of a device that apply."""
+    return tuple(check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant))
 
 
 def _second(folder: Path) -> Second:

@@ -11,7 +11,18 @@ from typing import Any, assert_never
 from neuronqa.device import registry
 from neuronqa.domain.observation import Progress
 from neuronqa.domain.workload import WorkloadKind
-from neuronqa.worker import canary, deviation, device_child, exchange, extraction, location, reference, script, timeline
+from neuronqa.worker import (
+    canary,
+    deviation,
+    device_child,
+    exchange,
+    extraction,
+    location,
+    planting,
+    reference,
+    script,
+    timeline,
+)
 from neuronqa.workload.build import build
 
 
@@ -28,6 +39,8 @@ class Role(StrEnum):
     """A device child that notes where in the source each operator is called."""
     EXTRACTION = "extraction"
     """A device child that leaves its model and the arguments of one operator for a script."""
+    PLANTING = "planting"
+    """A device child that is planted one fault after another."""
     CANARY = "canary"
     """Runs no model: does arithmetic with a known answer, to find machines that get it wrong."""
 
@@ -38,7 +51,7 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
     reference: `{"workload", "variant", "steps", "out"}` and, if there is another reference of the same workload,
     `"known"`: its folder; device, location and timeline: `{"workload", "variant", "order", "reference", "out", "steps",
     "last_op_file"}`; deviation: the same and `"thresholds"`, `"seconds"`; extraction: the same and `"operator"`,
-    `"dtype"`; canary: `{"out"}`. `emit` is told every change of progress.
+    `"dtype"`; planting: as deviation and `"plants"`; canary: `{"out"}`. `emit` is told every change of progress.
     Whatever the model or the device does wrong is written down; what raises is a fault of ours.
     """
     played = Role(role)
@@ -58,6 +71,8 @@ def run(role: str, request: Mapping[str, Any], emit: Callable[[Progress], None])
             location.locate(request, _builder(request["reference"]), registry.adapter, emit)
         case Role.EXTRACTION:
             extraction.extract(request, _builder(request["reference"]), registry.adapter, emit)
+        case Role.PLANTING:
+            planting.plant_in_turn(request, _builder(request["reference"]), registry.adapter, emit)
         case Role.CANARY:
             canary.sing(request)
         case unknown:

@@ -29,10 +29,10 @@ from neuronqa.sweep.policies import load_policy
 from neuronqa.sweep.trials import TrialLog
 
 VARIANTS = ("eager/fp32/train", "compile/fp32/train")
-TOGETHER = 12
-"""Kinds planted into one workload at a time: they share its reference and its run without a fault."""
-COMPILED = 3.0
-"""Compiled trials cost three times as much, and come so much later."""
+TOGETHER = 26
+"""Kinds planted into one workload at a time: they share its reference and a process."""
+COMPILED = 10.0
+"""Compiled trials cost so many times as much, and come so much later."""
 SEED = 6
 POLICY = "quick"
 """Whose thresholds are held to: that of the main job, which watches training for eight steps."""

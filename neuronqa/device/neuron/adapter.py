@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import torch
 from torch import nn
 
 from neuronqa.device.neuron import build, faults, profile, registration, shim
-from neuronqa.device.neuron.layers import Layers
 from neuronqa.device.neuron.profile import Profile
 from neuronqa.device.neuron.recorder import LedgerRecording
 from neuronqa.device.neuron.surface import DEVICE, NeuronModule
@@ -45,6 +45,22 @@ class NeuronDevice:
 
     def recording(self) -> LedgerRecording:
         return LedgerRecording(self.shim)
+
+    @contextmanager
+    def planted(self, ordered: Mapping[str, Any]) -> Iterator[None]:
+        """The loaded device with a fault in it, for as long as the context is open.
+
+        Not for a fault of the compiler, which comes with the backend. Raises BadInput like loading.
+        """
+        from neuronqa.device.neuron.planted.arm import arm
+
+        undo = arm(self.shim, faults.parse(ordered))
+        try:
+            yield
+        finally:
+            undo()
+            with suppress(RuntimeError):  # An error that nobody waited for is not the next run's.
+                self.synchronize()
 
     def compile_backend(self) -> str | Callable[..., Any]:
         return DEVICE
@@ -131,7 +147,7 @@ class NeuronAdapter:
         if fault is not None:
             from neuronqa.device.neuron.planted.arm import arm
 
-            arm(shim_module, Layers(shim_module), fault)
+            arm(shim_module, fault)
         _check_names(shim_module, order.forced_cpu)
         for name in order.forced_cpu:
             shim_module.force_to_cpu(name)

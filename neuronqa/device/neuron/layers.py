@@ -26,6 +26,12 @@ class Layers:
         self._of[name] = kernel
         self._shim.replace(name, kernel)
 
+    def clear(self) -> None:
+        """Let every operator do again what it does below all layers."""
+        for name in self._of:
+            self._shim.replace(name, _standard)
+        self._of.clear()
+
 
 def _standard(call: Any) -> Any:
     return call.standard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any
@@ -17,23 +18,47 @@ for _module in ("failures", "kernels", "values"):  # importing them registers wh
     import_module(f"neuronqa.device.neuron.planted.{_module}")
 
 
-def arm(shim: Any, layers: Layers, fault: Fault) -> None:
-    """Plant `fault`. Raises BadInput when it is for an operator and no operator has such a name."""
-    if fault.kind.site is Site.DEVICE:
-        shim.settings().keeps_parameters = False
-        return
+def arm(shim: Any, fault: Fault) -> Callable[[], None]:
+    """Plant `fault`, and return what takes it out again: operators then run their standard kernel, from Python.
+
+    A fault of the compiler is the backend's own and not planted here. Raises BadInput when a fault is for an operator
+    and no operator has such a name.
+    """
     if fault.kind.site is Site.COMPILER:
-        return
+        return lambda: None
+    if fault.kind.site is Site.DEVICE:
+        return _unkept(shim)
     targets = matching(shim, fault.op)
     if not targets:
         raise BadInput(f"no operator is named {fault.op!r}", where=f"fault {fault.kind.name}")
     if "mechanism" in fault.parameters:
-        for name in targets:
-            shim.support(name, shim.Mechanism(int(fault.number("mechanism"))))
-        return
-    planted = _Planted(fault)
+        return _unsupported(shim, targets, shim.Mechanism(int(fault.number("mechanism"))))
+    layers, planted = Layers(shim), _Planted(fault)
     for name in targets:
         layers.put(name, planted)
+    return layers.clear
+
+
+def _unkept(shim: Any) -> Callable[[], None]:
+    kept = shim.settings().keeps_parameters
+    shim.settings().keeps_parameters = False
+
+    def undo() -> None:
+        shim.settings().keeps_parameters = kept
+
+    return undo
+
+
+def _unsupported(shim: Any, targets: list[str], mechanism: Any) -> Callable[[], None]:
+    before = dict(shim.operators())
+    for name in targets:
+        shim.support(name, mechanism)
+
+    def undo() -> None:
+        for name in targets:
+            shim.support(name, before[name])
+
+    return undo
 
 
 def matching(shim: Any, pattern: str) -> list[str]:
@@ -47,7 +72,7 @@ class _Planted:
 
     def __init__(self, fault: Fault) -> None:
         self._fault = fault
-        self._effect = EFFECTS[fault.kind.name]
+        self._effect = EFFECTS[fault.kind.name]()
         self._calls = 0
 
     def __call__(self, call: Call, run: Run) -> Any:

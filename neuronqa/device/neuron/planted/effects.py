@@ -30,14 +30,15 @@ Run = Callable[[], Any]
 Effect = Callable[[Call, Run, Fault], Any]
 Change = Callable[[Tensor, Fault], None]
 
-EFFECTS: dict[str, Effect] = {}
+EFFECTS: dict[str, Callable[[], Effect]] = {}
+"""What makes the effect of a fault, anew each time it is planted: some remember the calls they saw."""
 
 
 def effect(name: str) -> Callable[[Effect], Effect]:
     """Register a function as what the fault `name` does."""
 
     def register(function: Effect) -> Effect:
-        EFFECTS[name] = function
+        EFFECTS[name] = lambda: function
         return function
 
     return register
@@ -53,7 +54,7 @@ def change(name: str) -> Callable[[Change], Change]:
                 function(tensor, fault)
             return result
 
-        EFFECTS[name] = apply
+        EFFECTS[name] = lambda: apply
         return function
 
     return register

@@ -8,7 +8,17 @@ import torch
 from torch import Tensor
 
 from neuronqa.device.neuron.faults import Fault
-from neuronqa.device.neuron.planted.effects import Call, Run, change, effect, flat, floats, own_noise, scale_of
+from neuronqa.device.neuron.planted.effects import (
+    EFFECTS,
+    Call,
+    Run,
+    change,
+    effect,
+    flat,
+    floats,
+    own_noise,
+    scale_of,
+)
 
 
 @change("scale")
@@ -214,10 +224,7 @@ class LateDrift:
         return result
 
 
-effect("stale")(Stale())
-effect("late-write")(LateWrite())
-effect("unstable")(Unstable())
-effect("late-drift")(LateDrift())
+EFFECTS |= {"stale": Stale, "late-write": LateWrite, "unstable": Unstable, "late-drift": LateDrift}
 
 
 def _quarter(tensor: Tensor) -> int:
