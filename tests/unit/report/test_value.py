@@ -1,3 +1,12 @@
+"""What a report says in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from neuronqa.report.value import Controls
+
+
 @pytest.mark.parametrize(
     ("controls", "said"),
     [
