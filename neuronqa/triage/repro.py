@@ -51,6 +51,14 @@ from neuronqa.worker.extracting import extract
 
 SEED: Final = 20_260_101
 BUDGET_S: Final = 120.0
+PATIENCE: Final = 3.0
+_LATE: Final = (
+    Kind.BUILD_TIMEOUT,
+    Kind.REFERENCE_TIMEOUT,
+    Kind.LOAD_TIMEOUT,
+    Kind.RUN_TIMEOUT,
+    Kind.COMPILE_TIMEOUT,
+)
 SOURCE_FILE: Final = "source.py"
 _MEMBERS: Final = 200
 _RAN: Final = frozenset({"record", "alone", "retry", "audit"})
@@ -99,7 +107,7 @@ def make(db: Connection, row: SweepRow, what: str, folder: Path, budget_s: float
         failing=failing,
         workload=workload,
         order=prepared.order,
-        policy=Policy.from_json(row.policy),
+        policy=patient(Policy.from_json(row.policy), failing.outcome),
         profile=row.profile,
         same_build=prepared.vector.hash == row.build_hash,
     )
@@ -134,7 +142,16 @@ def run(folder: Path, order: BuildOrder, policy: Policy) -> Rerun:
 
 def rerun(folder: Path, row: SweepRow) -> Rerun:
     """The same, as a sweep would run it."""
-    return run(folder, prepare(SweepRequest.kept(row.options, None).order).order, Policy.from_json(row.policy))
+    policy = patient(Policy.from_json(row.policy), Outcome.parse(_about(folder)["outcome"]))
+    return run(folder, prepare(SweepRequest.kept(row.options, None).order).order, policy)
+
+
+def patient(policy: Policy, outcome: Outcome) -> Policy:
+    """The policy with more time, unless time is what ran out: a busier machine must not hide any other failure."""
+    if outcome.kind in _LATE:
+        return policy
+    limits = policy.limits
+    return replace(policy, limits=replace(limits, deadline_s=PATIENCE * limits.deadline_s))
 
 
 def causes(findings: Iterable[Finding]) -> Iterator[Cause]:
