@@ -110,6 +110,7 @@ def sweep(
     from neuronqa import catalog as catalogs
     from neuronqa.cli.progress import SweepProgress
     from neuronqa.db.engine import database_url, over_network
+    from neuronqa.domain.build import from_root
     from neuronqa.report.selection import results_in
     from neuronqa.sweep.budget import parse_budget
     from neuronqa.sweep.cluster_fleet import cluster_fleet
@@ -147,8 +148,8 @@ def sweep(
                 select=select,
                 policy=chosen,
                 device=device,
-                profile=profile,
-                overlays=tuple(overlay or ()),
+                profile=from_root(profile),
+                overlays=tuple(map(from_root, overlay or ())),
                 bundle=_bundle(reference),
                 budget_s=seconds,
                 limit=limit,

@@ -20,7 +20,8 @@ COMMAND = (sys.executable, "-m", "neuronqa.device.prepare")
 
 def prepare(order: BuildOrder) -> Prepared:
     """Build the ordered device in a child process. Raises BadInput or EnvironmentFault with the child's own words."""
-    child = subprocess.run(COMMAND, input=json.dumps(order.to_json()), capture_output=True, text=True)
+    said_to = json.dumps(order.anchored().to_json())
+    child = subprocess.run(COMMAND, input=said_to, capture_output=True, text=True)
     try:
         answer: Mapping[str, Any] = json.loads(child.stdout)
     except json.JSONDecodeError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from neuronqa.domain.identity import content_hash
@@ -49,6 +50,10 @@ class BuildOrder:
     forced_cpu: tuple[str, ...] = ()
     """Operators that run on the CPU because a probe found them to crash."""
 
+    def anchored(self) -> BuildOrder:
+        """The same with its files named from the root: it is obeyed in other working folders."""
+        return replace(self, profile=from_root(self.profile), overlays=tuple(map(from_root, self.overlays)))
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -67,3 +72,8 @@ class Prepared:
     order: BuildOrder
     vector: BuildVector
     seconds: float
+
+
+def from_root(name: str) -> str:
+    """A file's path from the root; any other name as it is."""
+    return str(Path(name).absolute()) if Path(name).is_file() else name

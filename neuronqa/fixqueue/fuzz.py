@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,9 @@ INPUTS: Final = "inputs.safetensors"
 EXPECTED: Final = "expected.safetensors"
 ACTUAL: Final = "actual.safetensors"
 SEEN: Final = "seen.json"
+CURRENT: Final = "current"
+FATAL: Final = 8
+"""Calls that may end the CPU's process before the operator is given up."""
 PUBLIC_SEED: Final = 20_260_401
 LEAST: Final = 4
 """Calls of an operator that have to be compared for anything to be said of it."""
@@ -60,7 +64,7 @@ def fuzz(
     """Draw calls of `ops` (operator -> dtypes) from `seed`, for at most `seconds` on the CPU, and compare."""
     asked = {op: list(dtypes) for op, dtypes in ops.items()}
     request = {"ops": asked, "seed": seed, "calls": shapes, "seconds": seconds}
-    with sandbox.played(Role.EXPECT, request, limits) as (left, out):
+    with _expecting(sandbox, request, limits) as (left, out):
         if not left.done:
             return Fuzzed(reason=Reason.HARNESS, example=f"expecting: {left.fault or left.stderr_tail[-300:]}")
         made, expected = _read(out / CALLS), _read(out / SEEN)
@@ -85,6 +89,19 @@ def fuzz(
             return _judged(made, expected, wanted, out)
     finally:
         folders.remove(given)
+
+
+@contextmanager
+def _expecting(sandbox: Sandbox, request: Mapping[str, Any], limits: Limits) -> Iterator[tuple[Exit, Path]]:
+    """What the CPU makes of the calls. One that ends its process is no question to the device, and is left out."""
+    fatal: list[int] = []
+    while True:
+        with sandbox.played(Role.EXPECT, {**request, "fatal": fatal}, limits) as (left, out):
+            died = not (left.done or left.fault or left.timed_out or left.memory_exceeded)
+            if not died or len(fatal) == FATAL or not (out / CURRENT).exists():
+                yield left, out
+                return
+            fatal.append(int((out / CURRENT).read_text("ascii")))
 
 
 def loads(sandbox: Sandbox, order: BuildOrder, limits: Limits) -> tuple[Reason | None, str]:

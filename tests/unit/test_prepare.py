@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +29,22 @@ def test_what_was_prepared_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
         f"import json, sys; order = json.load(sys.stdin); print(json.dumps({{**{answer!r}, 'order': order}}))",
     )
     assert prepare(ORDER) == Prepared(order=ORDER, vector=vector(kernels={"aten::add": "k"}), seconds=1.5)
+
+
+def test_files_are_named_from_the_root_for_processes_with_another_working_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.py", "mine.toml"):
+        Path(name).touch()
+    answer = {"vector": asdict(vector()), "seconds": 0.0}
+    child(
+        monkeypatch,
+        f"import json, sys; order = json.load(sys.stdin); print(json.dumps({{**{answer!r}, 'order': order}}))",
+    )
+    order = prepare(BuildOrder(device="neuron", profile="mine.toml", overlays=("a.py", "none.py"))).order
+    assert order.profile == str(tmp_path / "mine.toml")
+    assert order.overlays == (str(tmp_path / "a.py"), "none.py")
 
 
 @pytest.mark.parametrize(("exit_code", "kind"), [(3, BadInput), (4, EnvironmentFault)])

@@ -31,11 +31,13 @@ INPUTS: Final = "inputs.safetensors"
 EXPECTED: Final = "expected.safetensors"
 ACTUAL: Final = "actual.safetensors"
 SEEN: Final = "seen.json"
+CURRENT: Final = "current"
+"""Holds the number of the call being made."""
 
 
 def expect(request: Mapping[str, Any]) -> None:
     """Draw calls of `request["ops"]` (operator -> dtypes) from `request["seed"]`, and say what the CPU makes of them:
-    in the same precision and, beside it, in double precision.
+    in the same precision and, beside it, in double precision. Those numbered in `request["fatal"]` are left out.
     """
     folder, ends = Path(request["out"]), time.monotonic() + float(request["seconds"])
     generator = random.Random(request["seed"])
@@ -47,6 +49,9 @@ def expect(request: Mapping[str, Any]) -> None:
     for number, (op, dtype, kind, one) in enumerate(_drawn(request["ops"], int(request["calls"]), generator)):
         if time.monotonic() > ends:
             break
+        if number in request["fatal"]:
+            continue
+        (folder / CURRENT).write_text(str(number), "ascii")
         call, arrays = _packed(number, op, dtype, kind, one, generator)
         answer = _expected(call, arrays, expected, generator) if call else None
         if answer is not None:
