@@ -45,8 +45,11 @@ def changed(before: Meanings, after: Meanings) -> list[Path]:
 
 
 def changes(source: Path, rest: Callable[[float], object] = time.sleep) -> Iterator[list[Path]]:
-    """Yield the files that changed, each time they have come to rest."""
-    known = meanings(source)
+    """The files that changed since this was called, each time they have come to rest."""
+    return _changes(source, meanings(source), rest)
+
+
+def _changes(source: Path, known: Meanings, rest: Callable[[float], object]) -> Iterator[list[Path]]:
     while True:
         rest(PERIOD_S)
         seen = meanings(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,16 +44,19 @@ def check(
 ) -> None:
     from neuronqa.checkup.examine import Examiner
     from neuronqa.checkup.target import resolve
+    from neuronqa.checkup.watch import changes
     from neuronqa.sweep.policies import load_policy
 
     asked = load_policy(policy)
     target = resolve(what, shrink=shrink)
     if watch and not target.own:
         raise UsageError("only code of your own can be watched", hint="name it as FILE.py:FACTORY")
+    edits = changes(Path(target.source)) if watch else None  # from now on: one may come while the first check runs
     with Examiner(device, profile, overlay or ()) as examiner:
         checkup = _examined(examiner, target, asked, as_json=as_json)
-        if watch:
-            _watch(examiner, what, target, asked, as_json=as_json)
+        if edits is not None:
+            err.print(escape(f"watching {target.source} and what it imports; Ctrl-C ends"))
+            _watch(edits, examiner, what, asked, as_json=as_json)
     raise typer.Exit(int(checkup.exit_code))
 
 
@@ -68,12 +72,10 @@ def _examined(examiner: Examiner, target: Target, policy: Policy, *, as_json: bo
     return checkup
 
 
-def _watch(examiner: Examiner, what: str, target: Target, policy: Policy, *, as_json: bool) -> None:
+def _watch(edits: Iterator[list[Path]], examiner: Examiner, what: str, policy: Policy, *, as_json: bool) -> None:
     from neuronqa.checkup.target import resolve
-    from neuronqa.checkup.watch import changes
 
-    err.print(escape(f"watching {target.source} and what it imports; Ctrl-C ends"))
-    for files in changes(Path(target.source)):
+    for files in edits:
         err.print(escape(f"changed: {', '.join(file.name for file in files)}"))
         examiner.forget()
         try:

@@ -62,6 +62,12 @@ def test_changes_are_told_once_they_have_come_to_rest(source: Path) -> None:
     assert list(steps) == [None] or list(steps) == []
 
 
+def test_an_edit_before_anybody_waits_for_one_is_told(source: Path) -> None:
+    edits = changes(source, lambda _seconds: None)
+    source.write_text(MAIN + "a = 1\n")
+    assert next(edits) == [source]
+
+
 def test_a_file_that_goes_away_is_a_change(source: Path) -> None:
     before = meanings(source)
     (source.parent / "layers.py").unlink()
