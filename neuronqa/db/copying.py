@@ -5,8 +5,9 @@ Every statement here has one text whatever the number of rows, so that nobody pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, any_, literal
@@ -18,22 +19,24 @@ from neuronqa.db.tables import blob as blob_table
 from neuronqa.errors import DatabaseAway, EnvironmentFault
 
 
-def copy(db: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+def copy(db: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
     """Add `rows`, which all have the same keys, inside the transaction `db` is in.
 
-    Raises EnvironmentFault if the server fails.
+    All in one statement: the server takes rows in while the next are made. Raises EnvironmentFault if it fails.
     """
     from psycopg import sql
 
-    if not rows:
+    made = iter(rows)
+    first = next(made, None)
+    if first is None:
         return
-    names = list(rows[0])
+    names = list(first)
     prepared = [_processor(db, table, name) for name in names]
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, names))
     )
     with _errors(db, table), _driver(db).cursor() as cursor, cursor.copy(statement) as stream:
-        for row in rows:
+        for row in chain((first,), made):
             stream.write_row([prepare(row[name]) for name, prepare in zip(names, prepared, strict=True)])
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Table, bindparam, insert, literal, null, select, update
+from sqlalchemy import Connection, Engine, Table, bindparam, insert, literal, null, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from neuronqa.db import copying, rows
@@ -107,6 +107,7 @@ class Store:
             )
             self._save_workloads(db, workloads)
             self._save_entries(db, plan_id, entries)
+            self._analyse(db, t.workload, t.plan_group, t.entry)
             return plan_id
 
     def save_workloads(self, workloads: Iterable[Workload]) -> None:
@@ -147,6 +148,7 @@ class Store:
                     for i, case in enumerate(chunk)
                 ]
                 db.execute(self._insert(t.sweep_case).on_conflict_do_nothing(), planned)
+            self._analyse(db, t.case, t.sweep_case)
 
     def write(self, sweep_id: int, records: Sequence[AttemptRecord]) -> None:
         """Store attempts with their results, blockers and blobs. A ticket that is already there is left alone."""
@@ -161,8 +163,8 @@ class Store:
             attempts = [rows.attempt_row(sweep_id, record, case_ids, blobs) for record in fresh]
             owned = list(zip(self._new_ids(db, t.attempt, attempts), fresh, strict=True))
             found = [(id_, finding) for id_, record in owned for finding in record.findings]
-            self._bulk(db, t.result, [rows.result_row(id_, finding, blobs) for id_, finding in found])
-            self._bulk(db, t.blocker, [row for id_, finding in found for row in rows.blocker_rows(id_, finding)])
+            self._bulk(db, t.result, (rows.result_row(id_, finding, blobs) for id_, finding in found))
+            self._bulk(db, t.blocker, (row for id_, finding in found for row in rows.blocker_rows(id_, finding)))
             self._bulk(db, tt.message, (row for id_, finding in found for row in rows.message_row(id_, finding)))
             judged = [rows.control_row(sweep_id, id_, r.control) for id_, r in owned if r.control is not None]
             self._bulk(db, t.control, judged)
@@ -340,11 +342,17 @@ class Store:
         return list(db.execute(statement, new).scalars())
 
     def _bulk(self, db: Connection, table: Table, new: Iterable[rows.Row]) -> None:
+        if db.dialect.name == "postgresql":
+            copying.copy(db, table, new)
+            return
         for chunk in _chunks(new):
-            if db.dialect.name == "postgresql":
-                copying.copy(db, table, chunk)
-            else:
-                db.execute(insert(table), chunk)
+            db.execute(insert(table), chunk)
+
+    def _analyse(self, db: Connection, *tables: Table) -> None:
+        """Tell PostgreSQL how much there is now: until it looks by itself, it sorts the whole for every page."""
+        if db.dialect.name == "postgresql":
+            for table in tables:
+                db.execute(text(f"ANALYZE {db.dialect.identifier_preparer.format_table(table)}"))
 
     def _new_id(self, db: Connection, table: Table, **values: Any) -> int:
         return int(db.execute(insert(table).values(**values).returning(table.c.id)).scalar_one())

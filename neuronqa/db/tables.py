@@ -127,6 +127,7 @@ sweep_case = Table(
     Column("sweep_id", ForeignKey("sweep.id"), primary_key=True),
     Column("case_id", ForeignKey("case.id"), primary_key=True),
     Column("position", Integer, nullable=False),
+    Index("ix_sweep_case_sweep_id_position", "sweep_id", "position"),
 )
 """What a sweep means to execute, in order. What it has executed is told by the attempts; resuming is an anti-join."""
 
