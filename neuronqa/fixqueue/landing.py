@@ -14,7 +14,7 @@ from neuronqa.db.fixes import ItemRow
 from neuronqa.db.queries import SweepRow
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.fix import ItemState
-from neuronqa.domain.outcome import Kind, Standing
+from neuronqa.domain.outcome import Kind, Stage, Standing
 from neuronqa.fixqueue import intake, patch
 from neuronqa.fixqueue.patch import PatchRefused
 from neuronqa.fixqueue.policy import declared
@@ -24,6 +24,8 @@ from neuronqa.triage.analysis import lane
 ALL: Final = 100_000
 KERNELS: Final = "kernels"
 """In the journal's evidence of a landing: operator -> hash of the kernel in the build it became part of."""
+_NO_ANSWER: Final = (Stage.INFRA, Stage.INCONCLUSIVE, Stage.NOT_RUN)
+"""A case that failed for a reason of ours does not fail by the cause, and says nothing of the fix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +96,8 @@ class Settled:
 def settle(db: Connection, row: SweepRow, now: float, actor: str) -> list[Settled]:
     """Confirm or revert every landed item whose kernels are in the build of this (triaged) sweep.
 
-    Confirmed: none of the cases that failed by its cause fails by it now, and at least one was asked again. Reverted:
-    some still does. Anything else says nothing, and the item stays landed.
+    Confirmed: none of the cases that failed by its cause fails by it now, and the check gave an answer for at least
+    one. Reverted: some still does. Anything else says nothing, and the item stays landed.
     """
     done = []
     where = lane(row)
@@ -135,9 +137,8 @@ def _fate(db: Connection, sweep_id: int, item: ItemRow, kinds: Sequence[str]) ->
     still = clusters.failing(db, sweep_id, item.cluster_id, words=False)
     if still:
         return ItemState.REVERTED, f"{len({one.case_id for one in still})} cases still fail by it"
-    standings = [Kind(kind).rules.standing for kind in kinds]
-    asked = sum(one is not Standing.NOT_RUN for one in standings)
-    if not asked:
+    answers = [one for one in map(Kind, kinds) if one.stage not in _NO_ANSWER]
+    if not answers:
         return None, ""
-    passed = sum(one is Standing.PASS for one in standings)
-    return ItemState.CONFIRMED, f"none of {asked} cases fails by it any more, {passed} pass the check"
+    passed = sum(one.rules.standing is Standing.PASS for one in answers)
+    return ItemState.CONFIRMED, f"none of {len(answers)} cases fails by it any more, {passed} pass the check"

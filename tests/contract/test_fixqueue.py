@@ -13,6 +13,7 @@ from neuronqa.db.fix_store import LateLease
 from neuronqa.domain.build import BuildOrder
 from neuronqa.domain.cluster import State
 from neuronqa.domain.fix import ATTEMPTS, ItemState
+from neuronqa.domain.outcome import Check, Kind
 from neuronqa.domain.policy import Policy
 from neuronqa.errors import BadInput, EnvironmentFault, InvariantBroken
 from neuronqa.fixqueue import bundle as bundles
@@ -24,8 +25,9 @@ from neuronqa.fixqueue.summary import summary
 from neuronqa.fixqueue.verdict import Conclusion, Form, Stage, Submission, Target, Verdict
 from neuronqa.fixqueue.verifier import verdict_of, verify_next
 from neuronqa.triage import actions
-from tests.builders import vector
-from tests.queued import NOT_SHOWN, OPERATORS, OVERLAY, Clock, plan, queue_over, swept
+from tests.builders import COMPILED, EAGER, failed, vector
+from tests.queued import NOT_SHOWN, OPERATORS, OVERLAY, Clock, models, plan, queue_over, swept
+from tests.triaged import both, sweep
 
 FIRST, SECOND = "20261201-000000-0000", "20261202-000000-0000"
 
@@ -120,6 +122,21 @@ def test_accepted_fixes_form_a_build_and_the_next_sweep_confirms_or_reverts(
         told = summary(db, queue.clock() + 1)
     assert "## Confirmed" in told
     assert "## Reverted" in told
+
+
+@pytest.mark.parametrize("kind", [Kind.INFRA_HARNESS, Kind.INFRA_LOST, Kind.INCONCLUSIVE_FLAKY])
+def test_a_sweep_that_had_no_answer_confirms_nothing(queue: FixQueue, engine: Engine, plan_id: int, kind: Kind) -> None:
+    (item,) = queue.fill(None, "sweep", limit=1).items
+    handed_in(queue)
+    verified(queue, said(Conclusion.ACCEPTED))
+    queue.land("ada")
+    with engine.connect() as db:
+        kernels = fixes.journal(db, item)[0].evidence["kernels"]
+    lost = [one for of in models() for one in both(of, *(failed(v, Check.FALLBACK, kind) for v in (EAGER, COMPILED)))]
+    sweep(engine, plan_id, SECOND, lost, vector(kernels=kernels))
+    assert queue.settle(None, "sweep") == []
+    with engine.connect() as db:
+        assert fixes.item(db, item).state is ItemState.LANDED
 
 
 def test_a_sweep_on_another_build_says_nothing_of_what_landed(queue: FixQueue, engine: Engine, plan_id: int) -> None:

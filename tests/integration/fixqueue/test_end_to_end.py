@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from neuronqa.fixqueue import solver
+from tests.integration.fixqueue.test_mcp import alone, call
 
 ROOT = Path(__file__).parents[3]
 CATALOG = Path(__file__).parent / "lacking"
@@ -39,6 +44,21 @@ def green(report: Any) -> int:
     return int(report["gates"]["trains"]["passed"])
 
 
+async def tried_over_mcp(home: Path, item: int, overlays: list[str]) -> tuple[Any, list[Any], Any]:
+    """What its reproduction shows, what trying overlays says, and the item afterwards."""
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-c", "from neuronqa.cli.main import run; run()", "mcp", "--home", str(home / "queue")],
+        env={**os.environ, "NEURONQA_DB": str(home / "q.db"), "PYTHONPATH": str(ROOT)},
+    )
+    async with Client(parameters) as client:
+        lease = (await call(client, "claim", item=item))["lease"]
+        shown = json.loads((await call(client, "run_repro", lease=lease))["text"])
+        tried = [json.loads((await call(client, "try", lease=lease, content=one))["text"]) for one in overlays]
+        await call(client, "release", lease=lease)
+        return shown, tried, await call(client, "get", item=item)
+
+
 @pytest.mark.full
 def test_what_agents_fix_turns_as_many_models_green_as_was_predicted(tmp_path: Path) -> None:
     before = sweep(tmp_path)
@@ -47,6 +67,15 @@ def test_what_agents_fix_turns_as_many_models_green_as_was_predicted(tmp_path: P
     assert len(filled["items"]) == len(offered)
     assert offered.keys() >= FIXED
     assert all(one["refusal"] or one["cluster"] for one in filled["clusters"])
+
+    right = solver.overlay("aten::minimum", solver.DEFINITIONS["aten::minimum"])
+    wrong = right.replace("return ", "return 2 * ")
+    shown, (good, bad), item = alone(tried_over_mcp(tmp_path, offered["aten::minimum"], [right, wrong]))
+    assert shown["same"]
+    assert good["fine"]
+    assert all(case["fixed"] for case in good["cases"])
+    assert (bad["fine"], bad["reason"]) == (False, "values")
+    assert (item["state"], item["rejections"], item["submissions"]) == ("queued", 0, [])
 
     worked = {one["item"]: one for one in neuronqa(tmp_path, "queue", "agent")["items"]}
     submitted = {operator for operator, item in offered.items() if worked[item]["did"] == "submitted"}
