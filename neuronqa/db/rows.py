@@ -143,10 +143,10 @@ def entry_row(plan_id: int, group_id: int, entry: Entry) -> Row:
     }
 
 
-def attempt_row(sweep_id: int, record: AttemptRecord, case_ids: Mapping[str, int], blobs: Blobs) -> Row:
+def attempt_row(sweep_id: int, record: AttemptRecord, case_ids: Mapping[Case, int], blobs: Blobs) -> Row:
     return {
         "sweep_id": sweep_id,
-        "case_id": case_ids[record.case.id],
+        "case_id": case_ids[record.case],
         "ticket": record.ticket,
         "kind": record.kind.value,
         "probe_of": record.probe_of or None,

@@ -144,7 +144,7 @@ class Store:
             for start, chunk in enumerate(_chunks(cases)):
                 ids = self._case_ids(db, chunk)
                 planned = [
-                    {"sweep_id": sweep_id, "case_id": ids[case.id], "position": start * CHUNK + i}
+                    {"sweep_id": sweep_id, "case_id": ids[case], "position": start * CHUNK + i}
                     for i, case in enumerate(chunk)
                 ]
                 db.execute(self._insert(t.sweep_case).on_conflict_do_nothing(), planned)
@@ -277,17 +277,17 @@ class Store:
             del by_ticket[ticket]
         return list(by_ticket.values())
 
-    def _case_ids(self, db: Connection, cases: Sequence[Case]) -> dict[str, int]:
-        distinct = {case.id: case for case in cases}
-        found = self._ids_by_hash(db, t.case, list(distinct))
-        missing = [case for key, case in distinct.items() if key not in found]
+    def _case_ids(self, db: Connection, cases: Sequence[Case]) -> dict[Case, int]:
+        hashes = {case: case.id for case in dict.fromkeys(cases)}
+        found = self._ids_by_hash(db, t.case, list(hashes.values()))
+        missing = [case for case, hash_ in hashes.items() if hash_ not in found]
         if missing:
             workload_ids = self._ids_by_hash(db, t.workload, [case.workload for case in missing])
             db.execute(
                 self._insert(t.case).on_conflict_do_nothing(index_elements=["hash"]),
                 [
                     {
-                        "hash": case.id,
+                        "hash": hashes[case],
                         "workload_id": workload_ids[case.workload],
                         "device": case.device,
                         "variant": str(case.variant),
@@ -295,8 +295,8 @@ class Store:
                     for case in missing
                 ],
             )
-            found |= self._ids_by_hash(db, t.case, [case.id for case in missing])
-        return found
+            found |= self._ids_by_hash(db, t.case, [hashes[case] for case in missing])
+        return {case: found[hash_] for case, hash_ in hashes.items()}
 
     def _ids_by_hash(self, db: Connection, table: Table, hashes: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -460,6 +460,8 @@ def clean_detail(text: str) -> str:
 
     Unassigned ones stay: which they are depends on Python's version, and each must read what another wrote.
     """
+    if not text:  # most outcomes are passes, which have nothing to add
+        return text
     cut = text[: 4 * DETAIL_LIMIT]
     spaced = "".join(" " if ch.isspace() else ch for ch in cut)
     shown = "".join(ch for ch in spaced if unicodedata.category(ch) not in _HIDDEN)

@@ -111,7 +111,7 @@ class Policy:
 @lru_cache
 def checks_of(rung: Rung, variant: Variant) -> tuple[Check, ...]:
     """The checks that decide `rung` for a case run as `variant`."""
-    return tuple(check for check in Check if check.rung is rung and applies(check, variant))
+    return tuple(check for check in applicable(variant) if check.rung is rung)
 
 
 def applies(check: Check, variant: Variant) -> bool:
@@ -121,6 +121,12 @@ def applies(check: Check, variant: Variant) -> bool:
     if check is Check.TRAIN:
         return variant.phase is Phase.TRAIN
     return check is not Check.FIT
+
+
+@lru_cache
+def applicable(variant: Variant) -> tuple[Check, ...]:
+    """The checks that have one, in order."""
+    return tuple(check for check in Check if applies(check, variant))
 
 
 def _required(value: Any) -> dict[Rung, tuple[Variant, ...]]:

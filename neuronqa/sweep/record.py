@@ -12,7 +12,7 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import AttemptResult, JobResult, ReferenceResult, Ticket
 from neuronqa.domain.observation import Exit, Progress
 from neuronqa.domain.outcome import Check, Kind, Outcome, Rung, Standing
-from neuronqa.domain.policy import applies
+from neuronqa.domain.policy import applicable
 from neuronqa.sweep.schedule import Assignment
 
 SILENT: Final = Outcome(Kind.INFRA_HARNESS, "no report")
@@ -99,8 +99,8 @@ def _answered(variant: Variant, found: Sequence[Finding], otherwise: Outcome, wo
     failed = [f.check for f in answers.values() if f.check.rung is Rung.BUILDS and f.outcome.standing is Standing.FAIL]
     if failed:
         otherwise, words = Outcome(Kind.NOT_RUN_BLOCKED, failed[0].value), f"not reached: {failed[0].value} failed"
-    for check in Check:
-        if applies(check, variant) and check not in answers:
+    for check in applicable(variant):
+        if check not in answers:
             answers[check] = Finding(check=check, outcome=otherwise, evidence={"words": words})
     return list(answers.values())
 

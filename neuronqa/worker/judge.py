@@ -26,7 +26,7 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.identity import canonical_json, relaxed
 from neuronqa.domain.observation import WEIGHT_FILE, Exit, from_json
 from neuronqa.domain.outcome import Check
-from neuronqa.domain.policy import Thresholds, applies
+from neuronqa.domain.policy import Thresholds, applicable
 from neuronqa.worker import linux
 from neuronqa.worker.bundle import load
 from neuronqa.worker.exchange import read_arrays, read_observation, read_tensors
@@ -81,7 +81,7 @@ def judge_seen(seen: Seen) -> tuple[Finding, ...]:
 
 def asked_of(variant: Variant) -> tuple[Check, ...]:
     """The checks of a device that apply."""
-    return tuple(check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant))
+    return tuple(check for check in applicable(variant) if check not in OF_THE_REFERENCE)
 
 
 def _second(folder: Path) -> Second:

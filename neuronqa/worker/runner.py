@@ -15,7 +15,7 @@ from neuronqa.domain.finding import Finding
 from neuronqa.domain.job import AttemptResult, Job, ReferenceResult, Ticket
 from neuronqa.domain.observation import OBSERVATION_FILE, Curve, Envelope, Exit, Observation, Progress
 from neuronqa.domain.outcome import Check, Kind, Outcome, Stage, Standing
-from neuronqa.domain.policy import Limits, Thresholds, applies
+from neuronqa.domain.policy import Limits, Thresholds, applicable
 from neuronqa.domain.workload import HfSpec, ModuleSpec
 from neuronqa.errors import InvariantBroken
 from neuronqa.worker import bundle as bundles
@@ -250,7 +250,7 @@ def crashed(left: Exit) -> bool:
 
 def device_checks(variant: Variant) -> tuple[Check, ...]:
     """The checks that a device child answers."""
-    return tuple(check for check in Check if check not in OF_THE_REFERENCE and applies(check, variant))
+    return tuple(check for check in applicable(variant) if check not in OF_THE_REFERENCE)
 
 
 def everywhere(checks: Sequence[Check], outcome: Outcome, words: str) -> tuple[Finding, ...]:
