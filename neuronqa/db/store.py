@@ -58,6 +58,9 @@ class Store:
         self.engine = engine
         self._terms: dict[int, int] = {}
         """Sweep -> the term in which this driver holds it."""
+        self._written = 0
+        self._analysed = 0
+        """Attempts that this store has written, and of those the ones PostgreSQL has been told of."""
         self._insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
 
     def take_up(self, sweep_id: int) -> None:
@@ -168,6 +171,10 @@ class Store:
             self._bulk(db, tt.message, (row for id_, finding in found for row in rows.message_row(id_, finding)))
             judged = [rows.control_row(sweep_id, id_, r.control) for id_, r in owned if r.control is not None]
             self._bulk(db, t.control, judged)
+            self._written += len(owned)
+            if self._written >= 2 * self._analysed:
+                self._analyse(db, t.attempt)
+                self._analysed = self._written
 
     def carry(self, sweep_id: int, sources: Sequence[int], drawn: Sequence[int] = ()) -> None:
         """Take over attempts of earlier sweeps, with their probes and results, as attempts of this one.
@@ -349,7 +356,10 @@ class Store:
             db.execute(insert(table), chunk)
 
     def _analyse(self, db: Connection, *tables: Table) -> None:
-        """Tell PostgreSQL how much there is now: until it looks by itself, it sorts the whole for every page."""
+        """Tell PostgreSQL how much there is now.
+
+        Until it looks by itself, it sorts the whole plan for every page of cases, and reads all attempts for each.
+        """
         if db.dialect.name == "postgresql":
             for table in tables:
                 db.execute(text(f"ANALYZE {db.dialect.identifier_preparer.format_table(table)}"))
