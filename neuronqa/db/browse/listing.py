@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, literal, or_, select
+from sqlalchemy import Boolean, ColumnElement, Connection, Integer, Select, and_, func, literal, or_, select
 
 from neuronqa.errors import BadInput
 
@@ -141,7 +141,8 @@ def _conditions(listing: Listing, ask: Ask) -> list[ColumnElement[bool]]:
     wanted: list[ColumnElement[bool]] = []
     for name, values in ask.filters.items():
         if name in listing.filters:
-            wanted.append(listing.filters[name].in_(values))
+            column = listing.filters[name]
+            wanted.append(column.in_([_typed(column, name, value) for value in values]))
         elif name in listing.narrowed:
             wanted.append(or_(*(listing.narrowed[name](value) for value in values)))
         else:
@@ -151,6 +152,17 @@ def _conditions(listing: Listing, ask: Ask) -> list[ColumnElement[bool]]:
             raise BadInput(f"{listing.name} cannot be searched")
         wanted.append(listing.search(ask.search))
     return wanted
+
+
+def _typed(column: ColumnElement[Any], name: str, value: str) -> Any:
+    """A value of an address as the column holds it: PostgreSQL compares no number with a text."""
+    if isinstance(column.type, Boolean):
+        return value in ("1", "true")
+    if isinstance(column.type, Integer):
+        if not (value.isascii() and value.isdecimal() and len(value) < 19):
+            raise BadInput(f"{name} is a number, not {value!r:.40}")
+        return int(value)
+    return value
 
 
 def _ordered(listing: Listing, ask: Ask, wanted: Sequence[ColumnElement[bool]]) -> tuple[Select[Any], str]:
